@@ -257,6 +257,18 @@ def predict(published: Published, test: pd.DataFrame) -> Prediction:
     """Learn from the published rows and predict the test rows, which are recoded by the release's own rule."""
     study, kept = published.study, published.is_published
     target = (study.released[CLASS] == "yes").to_numpy()
+    train_features, test_features = describe_rows(published, test, [target])
+    model = HistGradientBoostingClassifier(max_iter=N_ROUNDS, random_state=0)
+    model.fit(train_features[kept], target[kept])
+    score = model.predict_proba(test_features)[:, 1]
+    return Prediction((study.test[CLASS] == "yes").to_numpy(), score)
+
+
+def describe_rows(
+    published: Published, test: pd.DataFrame, targets: Sequence[NDArray[Any]]
+) -> tuple[Floats, Floats]:
+    """What a model sees of the released and of the test rows; ``targets`` are those of the released rows."""
+    study, kept = published.study, published.is_published
     tested = {
         name: read_cells(test[name].tolist(), column, is_strict=False)
         for name, column in study.columns.items()
@@ -265,17 +277,14 @@ def predict(published: Published, test: pd.DataFrame) -> Prediction:
     for name, cells in published.cells.items():
         own = positions(study.released[name].tolist(), cells.column)
         frequent = np.argsort(-np.bincount(own, minlength=cells.n_values), kind="stable")[:N_FREQUENT]
-        rate = rate_labels(cells, target, kept)
-        train_features.append(describe(cells, frequent, rate))
-        test_features.append(describe(tested[name], frequent, rate))
-    model = HistGradientBoostingClassifier(max_iter=N_ROUNDS, random_state=0)
-    model.fit(np.hstack(train_features)[kept], target[kept])
-    score = model.predict_proba(np.hstack(test_features))[:, 1]
-    return Prediction((study.test[CLASS] == "yes").to_numpy(), score)
+        rates = [rate_labels(cells, target, kept) for target in targets]
+        train_features.append(describe(cells, frequent, rates))
+        test_features.append(describe(tested[name], frequent, rates))
+    return np.hstack(train_features), np.hstack(test_features)
 
 
-def rate_labels(cells: Cells, target: NDArray[np.bool_], kept: NDArray[np.bool_]) -> dict[str, float]:
-    """The share of the class among the rows of each label, drawn to that of all rows."""
+def rate_labels(cells: Cells, target: NDArray[Any], kept: NDArray[np.bool_]) -> dict[str, float]:
+    """The mean of a target among the rows of each label, drawn to that of all rows; of a class it is its share."""
     mean = float(target[kept].mean())
     n_rows = np.bincount(cells.codes[kept], minlength=len(cells.distinct))
     n_positive = np.bincount(cells.codes[kept], weights=target[kept], minlength=len(cells.distinct))
@@ -283,8 +292,9 @@ def rate_labels(cells: Cells, target: NDArray[np.bool_], kept: NDArray[np.bool_]
     return {"": mean, **dict(zip(cells.distinct, rates.tolist(), strict=True))}
 
 
-def describe(cells: Cells, frequent: Ints, rate: Mapping[str, float]) -> Floats:
-    of_label = [cells.middle, cells.size - 1, [rate.get(label, rate[""]) for label in cells.distinct]]
+def describe(cells: Cells, frequent: Ints, rates: Sequence[Mapping[str, float]]) -> Floats:
+    of_label = [cells.middle, cells.size - 1]
+    of_label += [np.array([rate.get(label, rate[""]) for label in cells.distinct]) for rate in rates]
     if isinstance(cells.column, Category):
         of_label += list(cells.inside[:, frequent].T)
     return np.array(of_label, dtype=np.float64).T[cells.codes]

@@ -23,7 +23,7 @@ from sfumato.randomness import seeded
 ROW = "row"
 """The column that says which row a published row was; a role of its own, and no quasi-identifier."""
 CLASS = "is_positive"
-"""The class, yes or no."""
+"""The class, yes or no; in other studies the class among several, or the number, that is to be predicted."""
 
 Path = tuple[str, ...]
 """A leaf of a hierarchy: the labels from the root down to it."""
@@ -70,23 +70,25 @@ Column = Number | Category
 
 @dataclass(frozen=True)
 class Study:
-    """A table: its released rows, its test rows and its quasi-identifiers."""
+    """A table: its released rows, its test rows and its quasi-identifiers; ``task`` is what a model is to do."""
 
     name: str
     released: pd.DataFrame
     test: pd.DataFrame
     columns: dict[str, Column]
+    task: str = "classify"
 
     def policy(
         self, k: int, *, method: Any, purpose: bool = False, output: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """What a policy says; with ``purpose`` the class is to be predicted."""
         attributes = {name: column.as_policy() for name, column in self.columns.items()}
-        attributes |= {CLASS: {"role": "other"}, ROW: {"role": "other", "type": "number"}}
+        target = {"role": "other"} if self.task == "classify" else {"role": "other", "type": "number"}
+        attributes |= {CLASS: target, ROW: {"role": "other", "type": "number"}}
         return {
             "attributes": attributes,
             "require": [{"k-anonymity": k}],
-            "workload": [{"classify": CLASS}] if purpose else [],
+            "workload": [{self.task: CLASS}] if purpose else [],
             "method": method,
             **({"output": output} if output else {}),
         }
@@ -133,13 +135,14 @@ def load_cmc() -> Study:
     return divide("cmc", table, table["contraceptive_method"] == 1, names, numbers, sizes=(982, 491))
 
 
-def load_adult() -> Study:
+def load_adult(target: str = "salary-class") -> Study:
     table = pd.read_csv(folder() / "adult" / "adult.csv.gz", keep_default_na=False)
     names = ["age", "workclass", "education", "marital-status", "occupation", "race", "sex", "native-country"]
     parts = []
     for part in (table[:32_561], table[32_561:]):
         complete = part[(part[names] != "?").all(axis=1)]
-        parts.append(keep(complete, complete["salary-class"] == ">50K", names, ("age",)))
+        own = complete[target] == ">50K" if target == "salary-class" else complete[target]
+        parts.append(keep(complete, own, names, ("age",)))
     columns: dict[str, Column] = {name: read_arx(name) for name in names if name != "age"}
     columns["age"] = Number(17, 90)
     return Study("adult", parts[0], parts[1], {name: columns[name] for name in names})
@@ -182,10 +185,15 @@ def divide(
 def keep(
     table: pd.DataFrame, target: pd.Series, names: Sequence[str], numbers: Sequence[str]
 ) -> pd.DataFrame:
-    """The quasi-identifiers as whole numbers or texts, the class as yes or no, and the number of the row."""
+    """The quasi-identifiers as whole numbers or texts, the target, and the number of the row.
+
+    A target that is true or false becomes yes or no.
+    """
     kept = {name: table[name].astype("int64" if name in numbers else str).to_numpy() for name in names}
-    is_positive = np.where(target.to_numpy(), "yes", "no")
-    return pd.DataFrame({**kept, CLASS: is_positive, ROW: np.arange(len(table))})
+    own = (
+        np.where(target.to_numpy(), "yes", "no") if pd.api.types.is_bool_dtype(target) else target.to_numpy()
+    )
+    return pd.DataFrame({**kept, CLASS: own, ROW: np.arange(len(table))})
 
 
 def describe_category(values: Sequence[str], *, is_masked: bool) -> Category:

@@ -38,7 +38,7 @@ from sfumato.table.spill import Spill
 UNIT = 1 << 30
 RANGE = re.compile(r"\[(\d+), (\d+)\]")
 OR_MISSING = " or missing"
-PATHS = {"flat": {cell: ("*", cell) for cell in "abcdef"},
+PATHS: dict[str, dict[str, naive.Path]] = {"flat": {cell: ("*", cell) for cell in "abcdef"},
          "deep": {"a": ("*", "x", "y", "a"), "b": ("*", "b"), "c": ("*", "z", "w", "c"), "d": ("*", "z", "w", "d"),
                   "e": ("*", "z", "v", "e")}}  # fmt: skip
 DEEP = {"*": {"x": {"y": ["a"]}, "b": None, "z": {"w": ["c", "d"], "v": ["e"]}}}

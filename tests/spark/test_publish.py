@@ -47,10 +47,9 @@ def test_labels_of_rests_say_on_spark_what_they_exclude(spark, tmp_path):
     ward = np.random.default_rng(5).choice([*"abcdefgh"], len(rows), p=np.arange(8, 0, -1) / 36)
     rows = rows.set_column(rows.column_names.index("ward"), "ward", pa.array(ward))
     pq.write_table(rows, tmp_path / "people.parquet", row_group_size=400)
+    mondrian = MONDRIAN.replace("ward: {role: other}", "ward: {role: quasi-identifier}")
     policy = sf.Policy.parse(
-        MONDRIAN.replace("ward: {role: other}", "ward: {role: quasi-identifier}").replace(
-            "k-anonymity: 10", "k-anonymity: 25"
-        )
+        mondrian.replace("k-anonymity: 10", "k-anonymity: 25")
         + "method: {mondrian: {refine: none, rows-in-memory: 400}}\noutput: {rest-labels: excluding}\n"
     )
     release = sf.publish(tmp_path / "people.parquet", policy, engine="spark", seed=1)

@@ -111,12 +111,16 @@ def make_release(
 
 def _describe(release: Release, out: Path, *, verbose: bool) -> None:
     from sfumato.cli.promises import promises
+    from sfumato.report.remarks import advise_bounds, tell_overridden
 
     say(f"{out}: {_size_of(release)}")
     for line in (*promises(release), *release.remarks):
         say(f"  {line}")
     for notice in release.notices:
         say(f"warning: {notice}", err=True)
+    for advice in (advise_bounds(release.policy), tell_overridden(release.policy)):
+        if advice:
+            say(f"note: {advice}", err=True)
     if named := _columns_with_formulas(release):
         columns = ", ".join(map(repr, named))
         say(

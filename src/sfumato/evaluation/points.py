@@ -188,8 +188,8 @@ class RowBoxes:
     """The box of each row, as published: its two ends on every axis.
 
     Numbers and dates: the first and last value that the label shows, NaN where missing is all it says.
-    Hierarchies: the codes of the first and last leaf of the whole hierarchy (``trees``, by attribute); some leaves between
-    them may be ``excluded``.
+    Hierarchies: the codes of the first and last leaf of the whole hierarchy (``trees``, by attribute); some leaves
+    between them may be ``excluded``.
     """
 
     axes: tuple[OrderedAxis | TreeAxis, ...]

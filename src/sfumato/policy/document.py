@@ -139,6 +139,11 @@ class Policy:
         return self.numbers or self.method.numbers
 
     @property
+    def ordered_without_bounds(self) -> tuple[Attribute, ...]:
+        """The quasi-identifiers that thresholds split and whose bounds the table gives."""
+        return tuple(a for a in self.schema.quasi_identifiers if a.is_ordered and a.bounds is None)
+
+    @property
     def excludes_in_labels(self) -> bool:
         """Does the label of a rest say what was told apart from it?"""
         return self.rest_labels == EXCLUDING

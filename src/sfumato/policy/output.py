@@ -2,8 +2,8 @@
 
 A number or a date may be published by its bounds, and a group by statistics of its values:
 
->>> bound_names("age"), range_names("age"), mean_name("age")
-(('age_low', 'age_high'), ('age_min', 'age_max'), 'age_mean')
+>>> bound_names("age"), missing_name("age"), range_names("age"), mean_name("age")
+(('age_low', 'age_high'), 'age_missing', ('age_min', 'age_max'), 'age_mean')
 """
 
 from __future__ import annotations
@@ -179,18 +179,23 @@ class OutputForm(Part):
 COUNT = "count"
 """The column of a differentially private release that says how many rows a row stands for."""
 
-LOW, HIGH = "_low", "_high"
+LOW, HIGH, MISSING = "_low", "_high", "_missing"
 MIN, MAX, MEAN = "_min", "_max", "_mean"
 STATISTIC_SUFFIXES = {"range": (MIN, MAX), "mean": (MEAN,)}
 """What each statistic of an ``aggregate`` task adds to the name of its column."""
 
-SUFFIXES = (LOW, HIGH, MIN, MAX, MEAN)
+SUFFIXES = (LOW, HIGH, MISSING, MIN, MAX, MEAN)
 """Endings of the columns that may stand beside an attribute, or for it."""
 
 
 def bound_names(name: str) -> tuple[str, str]:
     """The columns of the lower and the upper bound."""
     return name + LOW, name + HIGH
+
+
+def missing_name(name: str) -> str:
+    """The column that says whether missing is among the values between two bounds."""
+    return name + MISSING
 
 
 def range_names(name: str) -> tuple[str, str]:

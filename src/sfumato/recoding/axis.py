@@ -16,6 +16,7 @@ from sfumato.encoding.cells import distinct_cells
 from sfumato.encoding.domain import EXACT_LIMIT, MISSING, Domain, OrderedDomain
 from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missing
 from sfumato.policy.hierarchy.tree import Hierarchy
+from sfumato.policy.output import bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.recoding.decision_list import NumberCells, TreeCells
 from sfumato.recoding.exclusions import ExcludedNodes
@@ -32,8 +33,9 @@ class OrderedAxis:
     """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
 
     On an axis that ``is_declared`` any cell that is no number or date is missing. If it ``shows_least``, the low end of a
-    group's box is the least value of its rows, and belongs to it. ``cells`` are those of decision lists, if there are
-    any.
+    group's box is the least value of its rows, and belongs to it. If it ``flags_missing``, a column beside the two bounds
+    says whether missing belongs to the box; without it the low bound is empty then. ``cells`` are those of decision
+    lists, if there are any.
     """
 
     attribute: Attribute
@@ -44,6 +46,7 @@ class OrderedAxis:
     is_declared: bool = False
     shows_least: bool = False
     cells: NumberCells | None = None
+    flags_missing: bool = False
 
     def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """The ends to publish of boxes low < x <= high; on a grid the first value is a step above ``low``."""
@@ -89,12 +92,28 @@ class OrderedAxis:
             else pc.if_else(pa.array(is_whole), whole, pa.array(values).cast(pa.string()))
         )
 
-    def bounds(self, low: Floats, high: Floats, missing: Flags) -> tuple[pa.Array, pa.Array]:
-        """The ends as columns; no low one where missing belongs to the box, none where it is missing alone."""
+    @property
+    def bound_names(self) -> tuple[str, ...]:
+        """The columns of ``bounds``."""
+        name = self.attribute.name
+        return (*bound_names(name), missing_name(name)) if self.flags_missing else bound_names(name)
+
+    def bounds(self, low: Floats, high: Floats, missing: Flags) -> tuple[pa.Array, ...]:
+        """The ends as columns, none where the box is missing alone, and whether missing belongs to it.
+
+        >>> age = OrderedAxis(Attribute("age", "quasi-identifier", Kind.NUMBER), 0, 110, 1.0, True, flags_missing=True)
+        >>> ends = np.array([24, -np.inf]), np.array([49, -np.inf]), np.array([True, True])
+        >>> [column.to_pylist() for column in age.bounds(*ends)]
+        [[25, None], [49, None], [True, True]]
+        >>> [column.to_pylist() for column in replace(age, flags_missing=False).bounds(*ends)]
+        [[None, None], [49, None]]
+        """
         first, last = self.ends(low, high)
         is_missing = np.isneginf(high)
-        no_low = is_missing | missing
-        return _bound(first, no_low, self), _bound(last, is_missing, self)
+        if self.flags_missing:
+            ends = _bound(first, is_missing, self), _bound(last, is_missing, self)
+            return (*ends, pa.array(is_missing | missing))
+        return _bound(first, is_missing | missing, self), _bound(last, is_missing, self)
 
     @property
     def top(self) -> float:
@@ -282,6 +301,8 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
         common["closed"] = True
     if axis.cells is not None:
         common["levels"] = {"lower": axis.cells.lower, "step": axis.cells.step, "steps": axis.cells.n_steps}
+    if axis.flags_missing:
+        common["flagged"] = True
     return {**common, "kind": "ordered", "low": axis.low, "high": axis.high, "grid": axis.grid}
 
 
@@ -289,7 +310,7 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
     levels = entry.get("levels")
     if entry["kind"] == "ordered":
-        closed = bool(entry.get("closed", False))
+        closed, flagged = (bool(entry.get(key, False)) for key in ("closed", "flagged"))
         cells = levels and NumberCells(
             levels["lower"], levels["step"], levels["steps"], entry["missing"],
             is_stepped=levels["step"] == entry["grid"],
@@ -303,6 +324,7 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
             is_declared,
             closed,
             cells,
+            flagged,
         )
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))

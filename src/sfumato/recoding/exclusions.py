@@ -1,7 +1,7 @@
 """What labels of rests exclude: ``* (not US)`` is all that ``*`` covers but ``US``.
 
-A split may tell nodes of a hierarchy apart from the rest of its rows. Below the rest, along this axis, the label names all
-nodes that were told apart on the way and lie below the label's own node, in the order of their numbers.
+A split may tell nodes of a hierarchy apart from the rest of its rows. Below the rest, along this axis, the label names
+all nodes that were told apart on the way and lie below the label's own node, in the order of their numbers.
 """
 
 from __future__ import annotations

@@ -6,6 +6,9 @@ columns, and those of any further rows:
 - a number outside the range that was seen belongs to the outermost box on its side;
 - a category that was never seen stands for its nearest known ancestor, the root if there is none;
 - a missing number where none was could be anything.
+
+Rows go where splits send them, never to "the label that contains them": several labels may. The label of a number that
+was never seen may not contain it, since labels are narrowed to the rows of the release.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
 from sfumato.kernels.shuffle import shuffle_leaves
-from sfumato.policy.output import Output, bound_names
+from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.recoding.axis import (
     SUPPRESSED,
@@ -107,8 +110,8 @@ class Recoder(ABC):
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
     of NaN or -inf means that nothing limits it, and a high end of -inf that it is missing alone; ``missing`` says
-    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, ``high`` the number of
-    what its label excludes where the axis has ``excluded``, and ``missing`` means nothing.
+    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, ``high`` the number
+    of what its label excludes where the axis has ``excluded``, and ``missing`` means nothing.
     """
 
     __slots__ = ()
@@ -198,6 +201,9 @@ class Recoder(ABC):
     def apply(self, frame: Any) -> Any:
         """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
 
+        Rows are sent down the splits. A label may not contain the number of a row if the splits never saw it: between
+        people of 12 and 78, somebody of 40 gets the label of one side.
+
         Columns that the release leaves out are left out here too; all others pass through.
         """
         source = opening.open_table(frame)
@@ -223,7 +229,7 @@ class Recoder(ABC):
 
     def of_attribute(self, columns: Mapping[str, pa.Array], name: str) -> dict[str, pa.Array]:
         """Those of the published columns that stand for attribute ``name``."""
-        names = (name, *bound_names(name)) if self.output.has_bounds else (name,)
+        names = (name, *bound_names(name), missing_name(name)) if self.output.has_bounds else (name,)
         return {key: columns[key] for key in names if key in columns}
 
     def _ordered_columns(
@@ -235,7 +241,7 @@ class Recoder(ABC):
             out[name] = _label_cells(which, axis.labels(*boxes.ends), expand)
         if self.output.has_bounds:
             at = expand(which)
-            for own, ends in zip(bound_names(name), axis.bounds(*boxes.ends), strict=True):
+            for own, ends in zip(axis.bound_names, axis.bounds(*boxes.ends), strict=True):
                 out[own] = ends.take(pa.array(at))
         return out
 

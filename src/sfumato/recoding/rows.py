@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -10,7 +11,7 @@ import pyarrow as pa
 
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.output import bound_names
+from sfumato.policy.output import bound_names, missing_name
 from sfumato.recoding import statistics as summary
 from sfumato.recoding.recoder import Partition, pass_on
 from sfumato.table.source import Source
@@ -25,8 +26,11 @@ def check_names(policy: Policy) -> None:
 
 
 def check_bounds(policy: Policy, names: Iterable[str]) -> None:
-    """Raise if a bound of one of these columns would have the name of a column."""
-    for bound in (bound for name in names for bound in bound_names(name)):
+    """Raise if a bound of one of these columns, or what stands beside it, would have the name of a column."""
+    published = [
+        [*bound_names(name), *([missing_name(name)] if policy.method.flags_missing else [])] for name in names
+    ]
+    for bound in itertools.chain.from_iterable(published):
         if bound in policy.schema:
             raise InputError(
                 f"Column {bound!r} of the table has the name of a published bound; rename it, or publish labels."

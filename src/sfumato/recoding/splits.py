@@ -338,7 +338,7 @@ class Decoder:
         ]
         axes, new = zip(*made, strict=True)
         both = itertools.zip_longest(axes, plan.slices)
-        shown = tuple(_as_shown(axis, own, excludes=plan.excludes) for axis, own in both)
+        shown = tuple(_as_shown(axis, own, plan) for axis, own in both)
         if has_lists:
             of_each = zip(shown, plan.domains, plan.slices, strict=True)
             shown = tuple(_with_levels(axis, domain, own) for axis, domain, own in of_each)
@@ -401,13 +401,14 @@ class Decoder:
         return found
 
 
-def _as_shown(axis: Axis, slices: Slices | None, *, excludes: bool) -> Axis:
-    """The axis, knowing whether labels begin with a value of their rows, or say what they exclude."""
+def _as_shown(axis: Axis, slices: Slices | None, plan: RecodingPlan) -> Axis:
+    """The axis, knowing what labels exclude or begin with, and how bounds tell of missing."""
     if isinstance(axis, TreeAxis):
-        return replace(axis, excluded=ExcludedNodes(axis.nodes)) if excludes else axis
+        return replace(axis, excluded=ExcludedNodes(axis.nodes)) if plan.excludes else axis
     if slices is None:
         return axis
-    return replace(axis, shows_least=slices.is_range and not slices.is_stepped)
+    is_flagged = plan.output.has_bounds and axis.has_missing
+    return replace(axis, shows_least=slices.is_range and not slices.is_stepped, flags_missing=is_flagged)
 
 
 def _with_levels(axis: Axis, domain: Domain, slices: Slices | None) -> Axis:

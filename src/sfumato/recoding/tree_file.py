@@ -338,8 +338,8 @@ def recode_piece(
 def _path_nodes(path: Sequence[PathStep], domains: Sequence[Domain]) -> tuple[Nodes, int]:
     """The splits of a path, with no more children than boxes need, and the node where the path ends.
 
-    The box below a split of a hierarchy is the branch taken, or the rest of all branches; that below a threshold is one of
-    its two sides.
+    The box below a split of a hierarchy is the branch taken, or the rest of all branches; that below a threshold is one
+    of its two sides.
     """
     axis, threshold, first_child, n_children, branch, otherwise = [-1], [0], [-1], [0], [-1], [-1]
     at = 0

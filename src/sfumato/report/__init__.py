@@ -29,6 +29,7 @@ from sfumato.report.groups import (
     attributes_of,
     details_of,
     groups_of,
+    has_missing_above,
 )
 from sfumato.report.loss import draw_loss, loss_of, percent
 from sfumato.report.page import (
@@ -43,6 +44,8 @@ from sfumato.report.page import (
 )
 from sfumato.report.partition_plot import Plane, plane_of
 from sfumato.report.pictures import bars_of, histogram, level_bar, paint
+from sfumato.report.remarks import advise_bounds, tell_overridden
+from sfumato.report.rests import Rest, rest_of
 from sfumato.report.rows import View, view_of
 from sfumato.report.utility import (
     draw_scores,
@@ -104,6 +107,9 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         caption=caption(plane, groups, release.policy.schema) if plane else "",
         utility=utility_of(release.certificate.figures),
         loss=loss_of(release.certificate.figures),
+        advice=advise_bounds(release.policy),
+        overridden=tell_overridden(release.policy),
+        rest=find_rest(release, recoding),
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),
         distributions=distributions_of(release.policy, view, groups),
@@ -115,6 +121,13 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         certificate=write_certificate(release.certificate),
         LEVELS=LEVELS,
     )
+
+
+def find_rest(release: ReportedRelease, recoding: Recoding | Cuts | None) -> Rest | None:
+    """A label that stands for a rest, unless labels say themselves what they exclude."""
+    if release.policy.excludes_in_labels or not isinstance(recoding, Recoding):
+        return None
+    return rest_of(recoding)
 
 
 @cache
@@ -184,6 +197,16 @@ def summarize(promises: list[Promise], sizes: Sizes) -> ReportSummary:
 
 def caption(plane: Plane, groups: PublishedGroups, schema: Schema) -> str:
     """What the picture of the partition shows, and what it leaves out."""
+    told = _caption(plane, groups, schema)
+    sides = [scale.name for scale in (plane.x, plane.y) if scale is not None]
+    if groups.leaves is None or not has_missing_above(groups.leaves, sides):
+        return told
+    return (
+        f"{told} Rows whose value may be missing, as in [20, 24] or missing, are drawn where their range is."
+    )
+
+
+def _caption(plane: Plane, groups: PublishedGroups, schema: Schema) -> str:
     n, n_groups = len(plane.rectangles), len(groups.size)
     if plane.is_whole and n == n_groups:
         return f"Each of the {n:,} rectangles holds one group: the picture is the whole partition."

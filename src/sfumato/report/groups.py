@@ -16,15 +16,15 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy.document import Policy
-from sfumato.policy.output import bound_names
+from sfumato.policy.output import bound_names, missing_name
 from sfumato.policy.schema import Attribute, Role
-from sfumato.recoding.axis import Axis, BoxEnds, DistinctBoxes, TreeAxis, distinct_boxes
+from sfumato.recoding.axis import Axis, BoxEnds, DistinctBoxes, OrderedAxis, TreeAxis, distinct_boxes
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import AnyRecoding
 from sfumato.table import cells as table_cells
 from sfumato.table.combinations import NumberedRows, number_combinations
 from sfumato.table.source import Source
-from sfumato.verify.cells import Detail, DistinctCells
+from sfumato.verify.cells import Detail, DistinctCells, label_or_bounds
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -99,8 +99,9 @@ def groups_of(
 
 def cells_of(attribute: Attribute, source: Source) -> list[str]:
     """The published columns that stand for a quasi-identifier."""
-    bounds = bound_names(attribute.name) if attribute.is_ordered else ()
-    return [name for name in (attribute.name, *bounds) if name in source.names]
+    own = attribute.name
+    beside = (*bound_names(own), missing_name(own)) if attribute.is_ordered else ()
+    return [name for name in (own, *beside) if name in source.names]
 
 
 def _with_rows(boxes: Sequence[DistinctBoxes], recoding: AnyRecoding, rows: Ints) -> Leaves:
@@ -224,7 +225,7 @@ def details_of(policy: Policy, cells: Source, weight: Ints | None) -> dict[str, 
     rows = np.ones(cells.n_rows, dtype=np.int64) if weight is None else weight
     return {
         attribute.name: DistinctCells.of(
-            [cells.column(name) for name in cells_of(attribute, cells)], rows
+            map(cells.column, label_or_bounds(attribute, cells_of(attribute, cells))), rows
         ).detail(attribute, excludes=policy.excludes_in_labels)
         for attribute in policy.schema.quasi_identifiers
     }
@@ -279,6 +280,17 @@ def _with_recoding(fact: AttributeFacts, leaves: Leaves) -> AttributeFacts:
     own = leaves.boxes[a]
     n_hidden = int(leaves.rows[_hides_missing(recoding.axes[a], own.ends)[own.which]].sum())
     return replace(fact, n_hidden=n_hidden, n_splits=recoding.n_splits()[name])
+
+
+def has_missing_above(leaves: Leaves, names: Sequence[str]) -> bool:
+    """Does a range of one of these columns that begins above the least value have missing with it?"""
+    axes = zip(leaves.recoding.axes, leaves.boxes, strict=True)
+    numbers = [
+        (axis, own.ends)
+        for axis, own in axes
+        if axis.attribute.name in names and isinstance(axis, OrderedAxis)
+    ]
+    return any(bool((_hides_missing(axis, ends) & np.isfinite(ends.low)).any()) for axis, ends in numbers)
 
 
 def _hides_missing(axis: Axis, ends: BoxEnds) -> NDArray[np.bool_]:

@@ -82,15 +82,22 @@ def missing_strip(axis: Axis) -> float:
 
 
 def stretches(axis: Axis, ends: BoxEnds) -> tuple[Floats, Floats]:
-    """Where each box begins and ends on the attribute's line; one that missing belongs to begins with its strip."""
+    """Where each box begins and ends on the attribute's line.
+
+    The strip for missing values is part of a box that is missing alone, or that has missing and begins where values do.
+    Of other boxes with missing only the values are drawn: between them and the strip lies nothing of theirs.
+    """
     low, high, missing = ends
     if isinstance(axis, TreeAxis):
         node = low.astype(np.int64)
         return axis.nodes.low[node].astype(np.float64), axis.nodes.high[node].astype(np.float64)
     half = (axis.grid or 0.0) / 2
     start, end = line_of(axis)
+    is_first = np.isnan(low) | np.isneginf(low) | np.isneginf(high)
     first = np.where(
-        missing, start - missing_strip(axis), np.clip(np.nan_to_num(low, nan=start) + half, start, end)
+        missing & is_first,
+        start - missing_strip(axis),
+        np.clip(np.where(is_first, start, low + half), start, end),
     )
     return first, np.clip(high + half, start, end)
 

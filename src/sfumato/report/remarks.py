@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from sfumato.policy.output import Form
+from sfumato.policy.document import Policy
+from sfumato.policy.output import GRID, Form
 from sfumato.release.certificate import Claims, percent
 from sfumato.verify.cells import Detail
 
@@ -42,6 +43,26 @@ def notices_of(
         yield f"{name!r} is * in {share} of the rows{': ' + reason(name) if reason else ''}."
     if hidden:
         yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {ADVICE[form]}."
+
+
+def tell_overridden(policy: Policy) -> str | None:
+    """That splits do not go by the tasks of the workload, where another criterion takes their place."""
+    if not policy.method.overrides(policy.workload):
+        return None
+    return "The criterion of the method decides in place of the tasks of the workload, which are measured and not served."
+
+
+def advise_bounds(policy: Policy) -> str | None:
+    """To declare bounds, where slices of a number or date come from the table; None if none do."""
+    names = [attribute.name for attribute in policy.ordered_without_bounds]
+    if policy.published_numbers.kind != GRID or not names:
+        return None
+    listed, one = ", ".join(map(repr, names)), len(names) == 1
+    return (
+        f"{listed} {'has' if one else 'have'} no declared bounds, so the ends of {'its' if one else 'their'} ranges come "
+        "from the least and greatest value of the table, rounded outwards, and one extreme value makes every range wide; "
+        "declare bounds."
+    )
 
 
 def _find_hidden(details: Mapping[str, Detail]) -> dict[str, str]:

@@ -73,6 +73,16 @@ class Detail:
         return cls(*sum_rows(rows, np.asarray(levels, dtype=np.int64), 4).tolist())
 
 
+def label_or_bounds(attribute: Attribute, columns: Sequence[str]) -> Sequence[str]:
+    """Of the columns that are published of a quasi-identifier its label, or the others if there is none.
+
+    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER)
+    >>> label_or_bounds(age, ["age", "age_low", "age_high"]), label_or_bounds(age, ["age_low", "age_high"])
+    (['age'], ['age_low', 'age_high'])
+    """
+    return columns[:1] if columns[0] == attribute.name else columns
+
+
 def claim_of(details: Iterable[Detail]) -> CellsClaim:
     """What a certificate claims of all quasi-identifiers together."""
     held = list(details)
@@ -103,7 +113,7 @@ class FoundGroups:
 class DistinctCells:
     """The distinct cells of one quasi-identifier, and how many ``rows`` have each.
 
-    ``columns`` are texts: its label, its two bounds, or all three, in this order.
+    ``columns`` are texts: its label, or its two bounds, with a third that says whether missing is among them.
     """
 
     columns: tuple[pa.Array, ...]
@@ -134,7 +144,7 @@ class DistinctCells:
     def detail(self, attribute: Attribute, *, excludes: bool = False) -> Detail:
         """How much these cells tell; ``excludes``: labels of rests say what they exclude."""
         if attribute.is_ordered:
-            levels = None if len(self.columns) == 2 else _levels_as_written(self.columns[0], attribute)
+            levels = _levels_as_written(self.columns[0], attribute) if len(self.columns) == 1 else None
             if levels is not None:
                 return Detail.of(levels, self.rows)
             return Detail.of(_ordered_levels(list(self._ends(attribute)), attribute.bounds), self.rows)
@@ -143,9 +153,14 @@ class DistinctCells:
 
     def _ends(self, attribute: Attribute) -> Iterable[Range]:
         read: Callable[[str], float] = read_day if attribute.kind is Kind.DATE else float
-        if len(self.columns) != 2:
+        if len(self.columns) == 1:
             return [_parse_range(label, read) for label in self.columns[0].to_pylist()]
-        lows, highs = (column.to_pylist() for column in self.columns)
+        lows, highs, *flags = (column.to_pylist() for column in self.columns)
+        if flags:
+            return [
+                _from_flagged(low, high, flag, read)
+                for low, high, flag in zip(lows, highs, *flags, strict=True)
+            ]
         both = zip(lows, highs, strict=True)  # no low end where missing belongs to the range
         outer = [_parse_range(low, read) for low in lows if low]
         least = min((ends[0] for ends in outer if isinstance(ends, tuple)), default=-math.inf)
@@ -187,6 +202,21 @@ def _from_bounds(low: str | None, high: str | None, least: float, read: Callable
         return (read(low), read(high)) if low else _OrMissing((least, read(high)))
     except ValueError:
         return high
+
+
+def _from_flagged(low: str | None, high: str | None, flag: str | None, read: Callable[[str], float]) -> Range:
+    """The ends of a range whose flag says whether a missing value may stand in it, too.
+
+    >>> [_from_flagged("17", "24", flag, float) for flag in ("false", "true")], _from_flagged("", "", "true", float)
+    ([(17.0, 24.0), (17.0, 24.0)], None)
+    """
+    if not high:
+        return None
+    try:
+        ends = read(low or ""), read(high)
+    except ValueError:
+        return high
+    return _OrMissing(ends) if flag == "true" else ends
 
 
 def _levels_as_written(labels: pa.Array, attribute: Attribute) -> Ints | None:
@@ -275,4 +305,4 @@ def level_of(attribute: Attribute, *, excludes: bool = False) -> Callable[[str |
     return level
 
 
-__all__ = ["Detail", "DistinctCells", "FoundGroups", "claim_of", "level_of"]
+__all__ = ["Detail", "DistinctCells", "FoundGroups", "claim_of", "label_or_bounds", "level_of"]

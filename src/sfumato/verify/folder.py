@@ -388,7 +388,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     held = beside if isinstance(beside, RecodingMatch) else None
     try:
         source = open_stored_rows(path, word, 0 if known else memory)
-        columns = _check_columns(given.names(), published_names(policy))
+        columns = _check_columns(given.names(), published_names(policy, given.names()))
         yield columns
         if not known and columns.passed:
             checked = columns_to_check(source.names, policy, with_statistics=True)

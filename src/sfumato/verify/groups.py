@@ -95,13 +95,14 @@ def fold_lookalikes(cells: pa.DictionaryArray) -> pa.DictionaryArray:
 def is_fixed(kind: pa.DataType) -> bool:
     """Are cells of this type equal exactly where their bits are?"""
     is_plain = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_temporal(kind)
-    return bool(is_plain and kind.bit_width in WIDTHS)
+    return bool(pa.types.is_boolean(kind) or (is_plain and kind.bit_width in WIDTHS))
 
 
 def stored_parts(column: pa.Array) -> list[Ints]:
     """The cells as integers that are equal where cells are; and which cells are there, if some are missing."""
     cells = column.indices if isinstance(column, pa.DictionaryArray) else column
-    bits = cells.view(WIDTHS[cells.type.bit_width])
+    is_flag = pa.types.is_boolean(cells.type)
+    bits = cells.cast(pa.uint8()) if is_flag else cells.view(WIDTHS[cells.type.bit_width])
     if not bits.null_count:
         return [bits.to_numpy()]
     return [bits.fill_null(0).to_numpy(), bits.is_valid().to_numpy(zero_copy_only=False)]

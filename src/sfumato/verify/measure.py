@@ -36,7 +36,7 @@ from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
 from sfumato.table.source import UNKNOWN, Source
 from sfumato.table.stored import FiledRows
-from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of
+from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
 from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
@@ -208,7 +208,9 @@ def _examine_groups(
 
 def _distinct_cells(rows: GroupedRows, schema: Schema) -> dict[str, DistinctCells]:
     return {
-        attribute.name: DistinctCells.of(map(rows.labels, names), rows.groups.size)
+        attribute.name: DistinctCells.of(
+            map(rows.labels, label_or_bounds(attribute, names)), rows.groups.size
+        )
         for attribute, names in box_columns(schema, rows.source.names)
     }
 

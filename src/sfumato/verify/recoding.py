@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Given
-from sfumato.policy.output import Output, bound_names
+from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered
@@ -72,6 +72,8 @@ class ThresholdAxis:
     """Labels begin with a value of their rows."""
     levels: NumberLevels | None = None
     """Of the cells of lists, if there are any."""
+    is_flagged: bool = False
+    """A column beside the bounds says whether missing is among the values; else the low bound is empty then."""
 
     @property
     def shape(self) -> AxisShape:
@@ -99,8 +101,12 @@ class ThresholdAxis:
             out[name] = pc.if_else(pa.array(is_missing), None, label) if is_missing.any() else label
         if output.has_bounds:
             low_name, high_name = bound_names(name)
-            out[low_name] = pa.array(first, mask=is_missing | may_miss)
+            out[low_name] = pa.array(first, mask=is_missing if self.is_flagged else is_missing | may_miss)
             out[high_name] = pa.array(last, mask=is_missing)
+        if self.is_flagged:
+            out[missing_name(name)] = pa.array(
+                np.where(is_missing | may_miss, "true", "false").astype(object)
+            )
         return out
 
     def _after(self, values: Floats) -> Floats:
@@ -182,16 +188,15 @@ def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
     if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
         raise TypeError
     if attribute.is_ordered:
-        _expect_keys(entry, ORDERED_AXIS | ({"closed", "levels"} & entry.keys()))
+        _expect_keys(entry, ORDERED_AXIS | ({"closed", "flagged", "levels"} & entry.keys()))
         numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
         low, high, *grid = map(_finite, numbers)
-        is_closed = entry.get("closed", False)
+        is_closed, is_flagged = (entry.get(key, False) is True for key in ("closed", "flagged"))
         levels = NumberLevels.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
-        return ThresholdAxis(
-            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed is True, levels
-        )
+        grid_step = grid[0] if grid else None
+        return ThresholdAxis(attribute, low, high, grid_step, entry["missing"], is_closed, levels, is_flagged)
     _expect_keys(entry, TREE_AXIS | ({"excluding"} if excludes else set()) | ({"levels"} & entry.keys()))
     axis = NodeAxis(attribute, entry["labels"], entry["parent"], excludes)
     if entry.get("excluding", excludes) is not excludes:
@@ -347,8 +352,11 @@ def _pieces(axis: Axis, points: Floats) -> BoxEnds:
 class AxisCells:
     """The distinct cells that boxes have along one axis, and how to find those of published rows."""
 
-    def __init__(self, axis: Axis, ends: BoxEnds, output: Output) -> None:
+    def __init__(self, axis: Axis, ends: BoxEnds, output: Output, *, may_flag: bool) -> None:
         self.kind = axis.attribute.kind
+        self.flag = (
+            missing_name(axis.attribute.name) if may_flag and isinstance(axis, ThresholdAxis) else None
+        )
         cells = axis.cells(ends, output)
         excluded = axis.excluded(ends) if isinstance(axis, NodeAxis) else []
         encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
@@ -373,6 +381,8 @@ class AxisCells:
 
     def find(self, rows: GroupedRows, *, is_csv: bool) -> Ints:
         """The piece of each group; -1 where no box has such cells."""
+        if self.flag is not None and (self.flag in rows.source.names) != (self.flag in self.known):
+            return np.full(rows.groups.n, -1)  # one of the two does not say where missing is
         places: dict[str, Ints] = {}
         for name, known in self.known.items():
             if pa.types.is_string(known.type):
@@ -402,8 +412,9 @@ class RecodingMatch:
         self.recoding, self.is_csv = recoding, is_csv
         self.n_strange = 0
         self.is_tree = recoding.is_tree
+        may_flag = policy.output.has_bounds and policy.method.flags_missing
         self.pieces = [
-            AxisCells(axis, ends, policy.output)
+            AxisCells(axis, ends, policy.output, may_flag=may_flag)
             for axis, ends in zip(recoding.axes, recoding.ends, strict=True)
         ]
         self.seen = [np.zeros(len(pieces), dtype=np.bool_) for pieces in self.pieces]

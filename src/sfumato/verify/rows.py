@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from sfumato.errors import InputError
 from sfumato.machine import free_memory
 from sfumato.policy.document import Policy
-from sfumato.policy.output import HIGH, LOW, bound_names, statistic_names
+from sfumato.policy.output import HIGH, LOW, bound_names, missing_name, statistic_names
 from sfumato.policy.requirements import Needs
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.workload import Classify
@@ -114,12 +114,16 @@ def group_columns(policy: Policy, names: Sequence[str]) -> list[str]:
 
 
 def box_columns(schema: Schema, names: Sequence[str]) -> Iterator[tuple[Attribute, tuple[str, ...]]]:
-    """The columns that hold the cells of each quasi-identifier: itself, its two bounds, or all three."""
+    """The columns that hold the cells of each quasi-identifier: itself, its two bounds, or both.
+
+    Beside bounds a column may say whether missing is among the values.
+    """
     for attribute in schema.quasi_identifiers:
-        bounds = bound_names(attribute.name)
+        bounds, flag = bound_names(attribute.name), missing_name(attribute.name)
         has_bounds = all(name in names and name not in schema for name in bounds)
         own = (attribute.name,) if attribute.name in names or not has_bounds else ()
-        yield attribute, own + (bounds if has_bounds else ())
+        beside = (flag,) if has_bounds and flag in names and flag not in schema else ()
+        yield attribute, own + (bounds if has_bounds else ()) + beside
 
 
 def statistic_columns(policy: Policy, names: Sequence[str]) -> list[str]:
@@ -128,17 +132,24 @@ def statistic_columns(policy: Policy, names: Sequence[str]) -> list[str]:
     return [name for name in expected if name in names and name not in policy.schema]
 
 
-def published_names(policy: Policy) -> list[str]:
-    """The columns of a release of groups; what is split by thresholds has bounds where they are asked for."""
-    return [name for attribute in policy.schema.published for name in _published_as(attribute, policy)]
+def published_names(policy: Policy, there: Sequence[str]) -> list[str]:
+    """The columns of a release of groups; what is split by thresholds has bounds where they are asked for.
+
+    Whether bounds tell of missing depends on the table: they do if that column is ``there``.
+    """
+    return [name for attribute in policy.schema.published for name in _published_as(attribute, policy, there)]
 
 
-def _published_as(attribute: Attribute, policy: Policy) -> tuple[str, ...]:
+def _published_as(attribute: Attribute, policy: Policy, there: Sequence[str]) -> tuple[str, ...]:
     own = names_of_statistics(attribute, policy.statistics)
     is_box = attribute.role is Role.QUASI_IDENTIFIER and attribute.is_ordered
     if not is_box or not policy.output.has_bounds:
         return (attribute.name, *own)
-    bounds = bound_names(attribute.name)
+    flag = missing_name(attribute.name)
+    bounds = (
+        *bound_names(attribute.name),
+        *([flag] if policy.method.flags_missing and flag in there else []),
+    )
     return (attribute.name, *bounds) if policy.output.has_labels else bounds
 
 
@@ -151,7 +162,7 @@ def check_columns(names: Sequence[str], policy: Policy) -> None:
         del as_declared[name]
     for attribute, columns in box_columns(policy.schema, names):
         if len(columns) > 1:
-            for bound in bound_names(attribute.name):
+            for bound in columns:
                 as_declared.pop(bound, None)
             as_declared[attribute.name] = None
     policy.check_columns([*as_declared, *optional])
@@ -164,14 +175,15 @@ def raw_names(names: Sequence[str], policy: Policy) -> list[str]:
     added |= {
         name for _, columns in box_columns(policy.schema, names) for name in columns if len(columns) > 1
     }
-    for bounds in (bound_names(attribute.name) for attribute in loose.quasi_identifiers):
-        added |= set(bounds) if set(bounds) <= set(names) else set()
+    for own in (attribute.name for attribute in loose.quasi_identifiers):
+        bounds = bound_names(own)
+        added |= {*bounds, missing_name(own)} if set(bounds) <= set(names) else set()
     kept = [name for name in names if name in exact or name not in added]
     for low in [name for name in kept if name.endswith(LOW) and name not in exact]:
         base = low.removesuffix(LOW)
         high, known = base + HIGH, policy.schema.expand([base]).find(base)
         if high in kept and base not in kept and known and known.role is Role.QUASI_IDENTIFIER:
-            kept = [name for name in kept if name not in (low, high)] + [base]
+            kept = [name for name in kept if name not in (low, high, missing_name(base))] + [base]
     return kept
 
 

@@ -9,6 +9,7 @@ tolerances of :mod:`sfumato.verify.requirements`. Numbers are read in double pre
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,12 +31,19 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.release.certificate import Certificate
-from sfumato.release.folder import CERTIFICATE, read_piece
+from sfumato.release.folder import CERTIFICATE, RELEASES, read_piece
 from sfumato.table.cells import NUMBER
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.verify.checks import without_stop
 from sfumato.verify.requirements import ENTROPY_TOLERANCE, VARIANCE_TOLERANCE
-from sfumato.verify.rows import check_columns, group_columns, published_names, raw_names
+from sfumato.verify.rows import (
+    check_columns,
+    group_columns,
+    published_names,
+    raw_names,
+    read_header,
+    stored_names,
+)
 
 DIALECTS = ("duckdb", "spark", "snowflake", "bigquery", "postgres")
 
@@ -376,7 +384,17 @@ def sql_of_folder(folder: Path, dialect: str) -> str:
         policy = Policy.from_dict(Certificate.from_json(read_piece(folder, CERTIFICATE)).policy, None)
     except InputError as error:
         raise InputError(f"The certificate in {folder} cannot be read: {without_stop(error)}.") from None
-    return sql_of(policy, published_names(policy), dialect)
+    return sql_of(policy, published_names(policy, _columns_in(folder)), dialect)
+
+
+def _columns_in(folder: Path) -> Sequence[str]:
+    """The columns of the rows in a release folder; none if there are no rows, which ``verify`` will say."""
+    try:
+        if (folder / RELEASES["csv"]).exists():
+            return read_header(folder / RELEASES["csv"])
+    except (OSError, ValueError, csv.Error):
+        raise InputError(f"The columns of {folder / RELEASES['csv']} cannot be read.") from None
+    return stored_names(folder / RELEASES["parquet"])
 
 
 def sql_of_table(table: Any, policy: Policy, dialect: str, *, reading: Reading = AS_USUAL) -> str:

@@ -194,7 +194,8 @@ def span_of(label: str, attribute: Attribute) -> Span:
 def _span_of_rest(label: str, attribute: Attribute) -> Span:
     """The same of a label that may exclude something: what the policy lists as leaves of that is no value of it.
 
-    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, hierarchy={"tree": {"*": {"young": ["1", "9"], "90": None}}})
+    >>> ages = {"tree": {"*": {"young": ["1", "9"], "90": None}}}
+    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, hierarchy=ages)
     >>> _span_of_rest("* (not young, missing)", age)
     Span(low=90.0, high=90.0, may_be_missing=False, is_above=False, is_below=False)
     """

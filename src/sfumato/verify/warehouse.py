@@ -21,7 +21,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.formulas import BEGINS_FORMULA, MARK, NO_FORMULA
-from sfumato.verify.cells import DistinctCells
+from sfumato.verify.cells import DistinctCells, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import fold_lookalikes
 from sfumato.verify.measure import Measures, RequirementResult
@@ -89,7 +89,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         sizes["n_groups"],
         tuple(rows.judge(item) for item in policy.requirements),
         {
-            a.name: rows.distinct_cells(own).detail(a, excludes=policy.excludes_in_labels)
+            a.name: rows.distinct_cells(label_or_bounds(a, own)).detail(a, excludes=policy.excludes_in_labels)
             for a, own in box_columns(policy.schema, rows.names)
         },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},

@@ -16,6 +16,7 @@ from sfumato.recoding import large_tree, tree
 from sfumato.recoding.tree import Recoding
 
 PLACES = {"tree": {"*": {"America": ["US", "Peru", "Cuba"], "Europe": ["France", "Italy"], "Togo": None}}}
+LEAVES = ("US", "Peru", "Cuba", "France", "Italy", "Togo")
 COUNTRY: dict[str, Any] = {"role": "quasi-identifier"}
 
 
@@ -81,9 +82,7 @@ def folder(tmp_path):
     n = 400
     table = pa.table(
         {
-            "country": rows.choice(
-                ["US", "Peru", "Cuba", "France", "Italy", "Togo"], n, p=[0.5, 0.2, 0.1, 0.1, 0.07, 0.03]
-            ),
+            "country": rows.choice([*LEAVES], n, p=[0.5, 0.2, 0.1, 0.1, 0.07, 0.03]),
             "job": rows.choice(list("abcdefgh"), n, p=[0.4, 0.3, 0.1, 0.1, 0.04, 0.03, 0.02, 0.01]),
             "age": rows.integers(20, 60, n),
         }
@@ -101,9 +100,8 @@ def test_a_recoding_comes_back_from_its_folder(folder):
     path, release, table = folder
     read = sf.Release.read(path).recoding
     assert sum("(not " in label for label in read.pieces(1)[0].to_pylist()) > 1
-    assert [read.pieces(a)[0].to_pylist() for a in range(3)] == [
-        release.recoding.pieces(a)[0].to_pylist() for a in range(3)
-    ]
+    for a in range(3):
+        assert read.pieces(a)[0].to_pylist() == release.recoding.pieces(a)[0].to_pylist()
     assert read.apply(table).equals(release.recoding.apply(table))
     counts = table.group_by(["country", "job", "age"]).aggregate([]).num_rows
     assert counts > read.n_groups  # there is something to recode
@@ -160,9 +158,7 @@ def many(n: int = 3000) -> pa.Table:
     return pa.table(
         {
             "country": rows.choice([*"abcdefghijk"], n, p=np.arange(11, 0, -1) / 66),
-            "job": rows.choice(
-                ["US", "Peru", "Cuba", "France", "Italy", "Togo"], n, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1]
-            ),
+            "job": rows.choice([*LEAVES], n, p=[0.4, 0.2, 0.1, 0.1, 0.1, 0.1]),
             "age": rows.integers(20, 60, n),
             "row": np.arange(n),
         }

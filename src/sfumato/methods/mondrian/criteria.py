@@ -132,6 +132,19 @@ def compile_targets(
     return Targets(label, number, weights.gain_scale, least_gain, several), None
 
 
+def count_classes(workload: Sequence[Task], columns: Columns) -> int:
+    """How many classes the label with the most of them has; 0 if there is none, missing being one."""
+    tasks = [task for task in workload if isinstance(task, Classify)]
+    labels = [target for task in tasks for target in targets_of(task)]
+    return max((len(columns.count(label)) for label in labels if not isinstance(label, Number)), default=0)
+
+
+def uses_cells(workload: Sequence[Task], schema: Schema) -> bool:
+    """Do features outside the quasi-identifiers help to predict a target?"""
+    tasks = [task for task in workload if isinstance(task, Classify | Regress)]
+    return any(cell_of(task, target, schema) is not None for task in tasks for target in targets_of(task))
+
+
 def list_tasks(
     workload: Sequence[Task], options: MondrianOptions, columns: Columns
 ) -> list[tuple[float, float, float]]:

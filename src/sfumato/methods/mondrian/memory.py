@@ -106,6 +106,9 @@ class TreeGrower:
 
     def covers(self, nodes: Nodes, axes: Axes, *, has_spans: bool = False) -> NDArray[np.int64]:
         """What covers the rows of each leaf, see ``fill_covers``."""
+        if has_spans and self.codes is not None:  # a score may have numbered the codes anew
+            for axis in np.flatnonzero(~axes.is_tree):
+                self.rows[:, axis] = self.codes[self.rows[:, -1], axis]
         leaves = nodes.axis < 0
         out = np.empty((int(leaves.sum()), len(axes.is_tree)), dtype=np.int64)
         fill_covers(self.rows, nodes.start[leaves], nodes.end[leaves], pack_axes(axes), has_spans, out)
@@ -232,7 +235,7 @@ class _Grower:
         regions[0] = region
         table = task.first_of(1 + self.most_children)
         n_nodes = split_for_queries(
-            self.rows, table, bounds, regions,
+            self.rows, table, bounds, regions, self.problem.loss is not None,
             self.problem.queries, self.grid, self.problem.rules, self.scratch(),
         )  # fmt: skip
         nodes = table.view(np.ndarray)[:n_nodes].copy()

@@ -31,7 +31,7 @@ def compile_loss(
     slices        of each ordered column, None of the others
     weights       of each column; the greatest counts 1
     tasks         (weight, information of the whole table, chance) of each target
-    loss_weight   of detail beside them
+    loss_weight   of detail beside them, in the mixed score
     """
     largest = max(weights)
     records = [

@@ -13,7 +13,14 @@ from sfumato.encoding.slices import Slices
 from sfumato.engines.protocol import EncodedTable
 from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
-from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets, list_tasks
+from sfumato.methods.mondrian.criteria import (
+    compile_queries,
+    compile_rules,
+    compile_targets,
+    count_classes,
+    list_tasks,
+    uses_cells,
+)
 from sfumato.methods.mondrian.kernels.problem import Cells, Loss, Queries, Rules, ScoreType, Targets
 from sfumato.methods.mondrian.kernels.scores import LOWEST
 from sfumato.methods.mondrian.prices import compile_loss, slice_numbers
@@ -76,19 +83,25 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
     if policy.excludes_in_labels:
         _check_labels(table.domains)
     rules = compile_rules(policy.requirements, table.columns)
-    criterion, workload = options.criterion_for(policy.workload), policy.workload
+    workload = policy.workload
+    n_classes, has_cells = count_classes(workload, table.columns), uses_cells(workload, policy.schema)
+    criterion = options.criterion_for(workload, n_classes=n_classes, has_cells=has_cells)
     targets, cells, queries, loss = None, None, None, None
     if criterion in (Criterion.MIXED, Criterion.TASKS):
         targets, cells = compile_targets(workload, options, table.columns)
         queries = compile_queries(workload, policy.schema, table.domains, table.n_rows)
     slices = slice_numbers(table.domains, policy.published_numbers)
-    if criterion is Criterion.LOSS or (criterion is Criterion.MIXED and cells is None and queries is None):
+    if criterion in (Criterion.LOSS, Criterion.MIXED):
         weights = [domain.attribute.weight for domain in table.domains]
-        tasks = list_tasks(workload, options, table.columns) if targets is not None else ()
         loss = compile_loss(
-            table.domains, slices, weights, tasks=tasks, n_rows=table.n_rows, has_rest=options.has_rest(workload),
-            loss_weight=options.loss_weight,
-        )  # fmt: skip
+            table.domains,
+            slices,
+            weights,
+            tasks=() if targets is None else list_tasks(workload, options, table.columns),
+            n_rows=table.n_rows,
+            has_rest=options.has_rest(workload, n_classes=n_classes, has_cells=has_cells),
+            loss_weight=options.weight_of_loss,
+        )
     return Problem(
         axes, targets, rules, cells, queries, loss,
         domains=table.domains, n_columns=table.n_columns,

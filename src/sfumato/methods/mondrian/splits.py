@@ -18,7 +18,7 @@ these alone; if none of them is allowable, the next ones are listed, many more.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from functools import partial
 from typing import Any
@@ -238,16 +238,23 @@ class Splitter:
             if best is not None and (
                 purpose is not Purpose.SCORE or not self._is_left_to_median(best, counts)
             ):
-                self._split(best, counts, stays=purpose is Purpose.QUERIES)
+                region = self.region if purpose is Purpose.QUERIES else None
+                self._split(best, counts, NodeRange(self.low, self.high, self.cover, self.is_exact, region))
                 return
             if best is None and purpose is Purpose.SCORE:
                 return
 
     def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, State, None]:
-        """The split that saves most, see ``LossChooser``; ranges stay those of boxes."""
+        """The split that selections want most, or else saves most, see ``LossChooser``; ranges stay those of boxes."""
         if not counts.plan.axes:
             return
-        here = NodeRange(self.low, self.high, self.cover, self.is_exact, None)
+        here = NodeRange(self.low.copy(), self.high.copy(), self.cover, self.is_exact.copy(), None)
+        if self.region is not None:
+            self._note(counts)
+            best = (yield from self._find_best(Purpose.QUERIES, counts)) if len(self._active) else None
+            if best is not None:
+                self._split(best, counts, replace(here, region=self.region))
+                return
         found = yield from LossChooser(self.criteria, here, self.n_rows, counts).choose()
         if found is not None:
             children = [
@@ -564,16 +571,20 @@ class Splitter:
             )
         )
 
-    def _split(self, best: BestSplit, counts: NodeCounts, *, stays: bool) -> None:
+    def _split(self, best: BestSplit, counts: NodeCounts, here: NodeRange) -> None:
+        """Take a split of a node of this range."""
         axes, axis = self.criteria.axes, int(best.axis)
         if axes.is_tree[axis]:
             children = self._find_children(axis, counts)
             threshold, branches = self._cover(axis), children.branch.tolist()
             edges, sizes = children.last[:-1], children.words[:, 0].tolist()
+            otherwise = int(np.argmax(sizes))
         else:
             threshold, branches = int(best.code), [0, 1]
             left = counts.rows_up_to(axis, threshold)
             edges, sizes = np.array([threshold]), [left, self.n_rows - left]
-        here = NodeRange(self.low, self.high, self.cover, self.is_exact, self.region if stays else None)
+            otherwise = 0  # missing is the lowest number
         ranges = [here.child(axes, axis, threshold, branch) for branch in branches]
-        self.result = Split(axis, threshold, branches, sizes, edges, ranges)
+        if self.criteria.loss is None:
+            otherwise = -1
+        self.result = Split(axis, threshold, branches, sizes, edges, ranges, otherwise)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sfumato.policy.mistakes import Mistakes
@@ -83,6 +83,11 @@ class MethodOptions(Part):
         return Numbers(BOXES)
 
     @property
+    def flags_missing(self) -> bool:
+        """May a column beside two bounds say whether missing is among their values? Else the low one is empty then."""
+        return False
+
+    @property
     def public(self) -> tuple[str, ...]:
         """What a private release takes from the options and not from the table, a sentence each."""
         return ()
@@ -96,6 +101,15 @@ class MethodOptions(Part):
     def keep_sound(cls, given: Mapping[str, Any], broken: Collection[str | int]) -> Mapping[str, Any] | None:
         """As much of the options that fit as the rest of the policy is checked against; None if that is nothing."""
         raise NotImplementedError
+
+    def overrides(self, workload: Sequence[Task]) -> bool:  # noqa: ARG002 - every method is asked
+        """Does something else decide in place of these tasks?"""
+        return False
+
+    @property
+    def without_tasks(self) -> str:
+        """What it makes of a table that is for nothing in particular, in words."""
+        return "no particular task"
 
     def object_to_weights(self) -> str | None:
         """Why no column may have a weight; None if each may."""

@@ -23,6 +23,10 @@ AUTO, LIST, NO_LIST = "auto", "list", "none"
 """What is done with the groups of the tree: a list of cells is tried, or not."""
 MOST_ROWS_REFINED = 2**18
 """Rows up to which ``refine: auto`` tries a list."""
+WEIGHT_OF_LOSS = 0.1
+"""How much loss counts beside tasks where the policy does not say."""
+MOST_CLASSES_MIXED = 2
+"""Classes up to which a label is served by the mixed score unless the policy asks for it."""
 ROTHKO_T, ROTHKO_S, NO_FALLBACK = "rothko-t", "rothko-s", "none"
 METHOD: Where = ("method", "mondrian")
 
@@ -44,7 +48,8 @@ class Criterion(StrEnum):
 class MondrianOptions(MethodOptions):
     """How Mondrian splits, and from ``scale`` on what decides on splits of a large table [LDR08, section 5].
 
-    ``criterion`` and ``rest`` are None where the policy leaves them out. A ``sample`` below 1 is a share of the rows.
+    ``criterion``, ``rest`` and ``loss_weight`` are None where the policy leaves them out. A ``sample`` below 1 is a share
+    of the rows.
 
     >>> MondrianOptions(variant="paper", median_below_gain=0.01).as_policy()
     {'mondrian': {'variant': 'paper', 'median-below-gain': 0.01, 'standardize': False}}
@@ -75,12 +80,14 @@ class MondrianOptions(MethodOptions):
         ),
     ] = None
     loss_weight: Annotated[
-        float,
+        float | None,
         NumberRule(
-            "How much loss counts beside the tasks of the workload; 0 leaves the tasks alone.",
+            "How much loss counts beside the tasks of the workload, 0.1 if not given; 0 leaves the tasks alone. Given, "
+            "it also asks for loss where the tasks would decide alone: classes of more than two values, and selections "
+            "beside targets.",
             least=0, says="must be a number of at least 0, such as 0.1.",
         ),
-    ] = 0.1  # fmt: skip
+    ] = None  # fmt: skip
     chance: Annotated[
         bool, Flag("Whether a task counts only as far as a split serves it better than chance would.")
     ] = True
@@ -203,8 +210,15 @@ class MondrianOptions(MethodOptions):
                 if key in given:
                     yield (key,), "criterion decides in place of the tasks; leave out one of the two."
 
-    def criterion_for(self, workload: Sequence[Task]) -> Criterion:
-        """What splits are chosen by, for these tasks.
+    def criterion_for(
+        self, workload: Sequence[Task], *, n_classes: int = 0, has_cells: bool = False
+    ) -> Criterion:
+        """What splits are chosen by, for these tasks; the label with the most classes has ``n_classes``.
+
+        Unless the policy gives a weight to loss, the tasks decide alone where a class has more than two values, and where
+        selections stand beside targets: there the mixed score predicted worse on some of the tables that it was not
+        chosen on (docs/policy.md). So they always do where features outside the quasi-identifiers help to predict a
+        target (``has_cells``).
 
         >>> MondrianOptions().criterion_for(()), MondrianOptions(variant="paper").criterion_for(())
         (<Criterion.LOSS: 'loss'>, <Criterion.MEDIAN: 'median'>)
@@ -213,13 +227,29 @@ class MondrianOptions(MethodOptions):
         (<Criterion.MIXED: 'mixed'>, <Criterion.TASKS: 'tasks'>)
         >>> MondrianOptions(criterion="median").criterion_for(age)
         <Criterion.MEDIAN: 'median'>
+        >>> job = [Classify("job")]
+        >>> MondrianOptions().criterion_for(job, n_classes=2), MondrianOptions().criterion_for(job, n_classes=3)
+        (<Criterion.MIXED: 'mixed'>, <Criterion.TASKS: 'tasks'>)
+        >>> MondrianOptions().criterion_for([*age, *job]), MondrianOptions(loss_weight=0.1).criterion_for([*age, *job])
+        (<Criterion.TASKS: 'tasks'>, <Criterion.MIXED: 'mixed'>)
         """
         if self.criterion is not None:
             return Criterion(self.criterion)
         is_paper = self.variant == PAPER
-        if has_tasks(workload):
-            return Criterion.TASKS if is_paper else Criterion.MIXED
-        return Criterion.MEDIAN if is_paper else Criterion.LOSS
+        if not has_tasks(workload):
+            return Criterion.MEDIAN if is_paper else Criterion.LOSS
+        is_mixed = n_classes <= MOST_CLASSES_MIXED and not _selects_and_predicts(workload)
+        by_tasks = has_cells or not (is_mixed or self.loss_weight is not None)
+        return Criterion.TASKS if is_paper or by_tasks else Criterion.MIXED
+
+    @property
+    def weight_of_loss(self) -> float:
+        """How much loss counts beside the tasks.
+
+        >>> MondrianOptions().weight_of_loss, MondrianOptions(loss_weight=0).weight_of_loss
+        (0.1, 0)
+        """
+        return WEIGHT_OF_LOSS if self.loss_weight is None else self.loss_weight
 
     def overrides(self, workload: Sequence[Task]) -> bool:
         """Does the criterion decide in place of these tasks?
@@ -229,15 +259,16 @@ class MondrianOptions(MethodOptions):
         """
         return self.criterion is not None and has_tasks(workload)
 
-    def has_rest(self, workload: Sequence[Task]) -> bool:
-        """May a split leave rows together that are too few to be told apart?
+    def has_rest(self, workload: Sequence[Task], *, n_classes: int = 0, has_cells: bool = False) -> bool:
+        """May a split leave rows together that are too few to be told apart? See ``criterion_for``.
 
         >>> MondrianOptions().has_rest(()), MondrianOptions(rest=False).has_rest(())
         (True, False)
         >>> MondrianOptions(criterion="median").has_rest(()), MondrianOptions(variant="paper").has_rest(())
         (False, False)
         """
-        knows_rest = self.criterion_for(workload) in (Criterion.LOSS, Criterion.MIXED)
+        criterion = self.criterion_for(workload, n_classes=n_classes, has_cells=has_cells)
+        knows_rest = criterion in (Criterion.LOSS, Criterion.MIXED)
         return knows_rest and self.rest is not False
 
     def refines(self, workload: Sequence[Task], n_rows: int) -> bool:
@@ -264,6 +295,16 @@ class MondrianOptions(MethodOptions):
         """
         return Numbers(BOXES if self.variant == PAPER else GRID)
 
+    @property
+    def without_tasks(self) -> str:
+        if self.criterion_for(()) is Criterion.MEDIAN:
+            return "no particular task: boxes are halved along their widest side"
+        return "no particular task: cells tell as much as they can"
+
+    @property
+    def flags_missing(self) -> bool:
+        return self.variant != PAPER
+
     def object_to_weights(self) -> str | None:
         if self.variant == PAPER:
             return "variant: paper does not look at what a column loses; leave out one of the two."
@@ -273,7 +314,7 @@ class MondrianOptions(MethodOptions):
 
     def without_workload(self) -> MondrianOptions:
         """The options without those that ask for a task."""
-        return replace(self, loss_weight=0.1, chance=True, refine=AUTO, median_below_gain=None)
+        return replace(self, loss_weight=None, chance=True, refine=AUTO, median_below_gain=None)
 
     def as_policy(self) -> dict[str, Any]:
         options: dict[str, Any] = {}
@@ -297,7 +338,7 @@ class MondrianOptions(MethodOptions):
 
     def _check_tasks(self, workload: Sequence[Task], mistakes: Mistakes) -> None:
         """The options that need a task have one, and a list has none beside it."""
-        for key, is_given in (("loss-weight", self.loss_weight != 0.1), ("chance", not self.chance)):
+        for key, is_given in (("loss-weight", self.loss_weight is not None), ("chance", not self.chance)):
             with mistakes.collect():
                 if is_given and not any(isinstance(task, Classify | Regress) for task in workload):
                     raise Misfit(
@@ -331,6 +372,11 @@ def has_tasks(workload: Sequence[Task]) -> bool:
     (True, False)
     """
     return any(isinstance(task, Classify | Regress | Select) for task in workload)
+
+
+def _selects_and_predicts(workload: Sequence[Task]) -> bool:
+    selects = any(isinstance(task, Select) for task in workload)
+    return selects and any(isinstance(task, Classify | Regress) for task in workload)
 
 
 def _classifies(workload: Sequence[Task]) -> bool:

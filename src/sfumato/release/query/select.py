@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.encoding.cells import read_ordered
@@ -20,7 +21,7 @@ from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_leaf_ranges
-from sfumato.policy.output import bound_names, range_names
+from sfumato.policy.output import bound_names, missing_name, range_names
 from sfumato.policy.predicate import Predicate
 from sfumato.policy.rectangles import (
     MISSING_ALONE,
@@ -339,6 +340,7 @@ def _read_cells(
     if isinstance(axis, OrderedAxis) and not policy.output.has_labels:
         known = [np.asarray(_days(end).fill_null(np.nan)) for end in axis.bounds(*ends)]
         shown = [published_numbers(rows, own, axis.attribute.kind) for own in bound_names(name)]
+        shown += [_published_flags(rows, missing_name(name))] if axis.flags_missing else []
         number = number_combinations([np.concatenate(pair) for pair in zip(known, shown, strict=True)]).number
         label, row = number[: len(ends.low)], number[len(ends.low) :]
     else:
@@ -390,6 +392,13 @@ def published_numbers(rows: pa.Table, name: str, kind: Kind) -> Floats:
     """A published column of numbers or dates; missing is NaN."""
     values = read_ordered(Attribute(name, Role.OTHER, kind), _column(rows, name))
     return np.where(np.isneginf(values), np.nan, values)
+
+
+def _published_flags(rows: pa.Table, name: str) -> Floats:
+    """A published column of true and false; of a CSV file they are texts."""
+    flags = table_cells.texts(_column(rows, name), Attribute(name, Role.OTHER))
+    is_true = pc.equal(flags.dictionary, "true").take(flags.indices).fill_null(False)
+    return np.asarray(is_true.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
 def _days(end: pa.Array) -> pa.Array:

@@ -44,7 +44,7 @@ AGGREGATE = "workload: [aggregate: [mean]]"
 def test_without_a_word_mondrian_is_tuned_and_leaves_the_rest_to_the_workload():
     options = read("method: mondrian").method
     assert options == MondrianOptions(
-        variant="tuned", criterion=None, rest=None, loss_weight=0.1, chance=True, refine="auto"
+        variant="tuned", criterion=None, rest=None, loss_weight=None, chance=True, refine="auto"
     )
     assert options.as_policy() == {"mondrian": {"standardize": False}}
 
@@ -331,3 +331,30 @@ def test_a_weight_is_refused_where_nothing_has_that_price(text, columns, sentenc
 def test_a_weight_put_together_in_code_is_checked_too(weight):
     with pytest.raises(PolicyError, match=r"^Policy: column 'age', weight: must be a number above 0"):
         Policy(Schema((Attribute("age", Role.QUASI_IDENTIFIER, weight=weight),)))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "n_classes"),
+    [
+        ((Classify("job"),), 3),
+        ((Select("age >= 40"), Classify("job")), 2),
+        ((Select("age >= 40"), Regress("wage")), 0),
+    ],
+)
+def test_tasks_decide_alone_where_the_mixed_score_lost_unless_loss_has_a_weight(tasks, n_classes):
+    assert MondrianOptions().criterion_for(tasks, n_classes=n_classes) is Criterion.TASKS
+    assert not MondrianOptions().has_rest(tasks, n_classes=n_classes)
+    asked = MondrianOptions(loss_weight=0.1)
+    assert asked.criterion_for(tasks, n_classes=n_classes) is Criterion.MIXED
+    assert asked.has_rest(tasks, n_classes=n_classes)
+    assert asked.criterion_for(tasks, n_classes=n_classes, has_cells=True) is Criterion.TASKS
+
+
+def test_two_classes_and_numbers_are_served_by_the_mixed_score_but_not_over_features():
+    for tasks, n_classes in (
+        ((Classify("job"),), 2),
+        ((Classify("job"), Regress("wage")), 2),
+        ((Regress("wage"),), 0),
+    ):
+        assert MondrianOptions().criterion_for(tasks, n_classes=n_classes) is Criterion.MIXED
+        assert MondrianOptions().criterion_for(tasks, n_classes=n_classes, has_cells=True) is Criterion.TASKS

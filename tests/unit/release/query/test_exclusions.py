@@ -19,6 +19,7 @@ from sfumato.methods import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.predicate import parse
 from sfumato.randomness import seeded
+from sfumato.recoding.axis import labels_of
 from sfumato.release.query.select import overlaps
 from sfumato.table.opening import open_table
 
@@ -66,7 +67,7 @@ CELLS = st.lists(st.sampled_from([*LEAVES, "US", "US", "Italy", None]), min_size
 
 @settings(max_examples=60)
 @given(CELLS, st.integers(1, 4), st.sets(st.sampled_from(LEAVES), min_size=1), st.booleans())
-def test_a_rest_has_the_values_that_its_label_says_and_no_others(cells, k, asked, negated):  # noqa: FBT001 - drawn
+def test_a_rest_has_the_values_that_its_label_says_and_no_others(cells, k, asked, negated):
     k = min(k, len(cells))
     release, policy, _ = publish(cells, k, {"tree": TREE})
     where = f"country {'not in' if negated else 'in'} ({', '.join(repr(name) for name in sorted(asked))})"
@@ -134,7 +135,7 @@ def test_rows_covered_are_those_with_a_value_that_the_label_has():
     found = GroupLabels.of(groups, source)
     covered = rows_covered(found.axes[0], found.boxes[0], found.columns[0], found.trees["country"])
     cells = source.column("country").to_pylist()
-    texts = found.axes[0].labels(found.boxes[0].ends).to_pylist()
+    texts = labels_of(found.axes[0], found.boxes[0].ends).to_pylist()
     assert covered.tolist() == [sum(cell in read(text) for cell in cells) for text in texts]
     assert any("(not " in text for text in texts)
     other = partition(source, Policy.of({**policy.as_dict(), "output": {"values": "labels"}}))

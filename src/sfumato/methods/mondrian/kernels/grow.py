@@ -292,24 +292,38 @@ def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, scratc
 
 
 @inner(borrows=True)
-def divide_in_two(part, split, goes_left, grid, node, nodes, n_nodes):
-    """Move the rows of the first part to the front, and append both parts."""
-    axis, has_missing = split.axis, grid.axis[split.axis].least_code > 0
+def part_by_threshold(part, split, grid, places):
+    """Move the rows of the first part to the front: (how many they are, does missing belong to them?)
+
+    Missing numbers go with the larger part, in a tie with the upper one, and alone to the left.
+    """
+    axis, n, n_missing = split.axis, np.int64(part.shape[0]), np.int64(0)
+    if grid.axis[axis].least_code > 0:
+        n_missing = partition(part, axis, np.int64(0), places)
+        if split.number == 0:
+            return n_missing, True
+    n_left = partition(part[n_missing:], axis, split.number, places)
+    if n_left > n - n_missing - n_left:
+        return n_missing + n_left, True
+    for i in range(min(n_missing, n_left)):  # missing stands first, and should stand after them
+        swap(part, i, n_missing + n_left - 1 - i)
+    return n_left, False
+
+
+@inner(borrows=True)
+def part_by_node(part, split, grid):
+    """Move the rows of a hierarchy node to the front; returns how many they are."""
     left, right = np.int64(0), np.int64(part.shape[0])
     while True:
-        while left < right and is_in_first(np.int64(part[left, axis]), split, goes_left, has_missing, grid):
+        while left < right and is_in_first(np.int64(part[left, split.axis]), split, False, False, grid):
             left += 1
         while left < right and not is_in_first(
-            np.int64(part[right - 1, axis]), split, goes_left, has_missing, grid
+            np.int64(part[right - 1, split.axis]), split, False, False, grid
         ):
             right -= 1
         if left >= right:
-            break
+            return left
         swap(part, left, right - 1)
-    start, end = nodes[node].start, nodes[node].end
-    is_threshold = split.kind == THRESHOLD
-    append(n_nodes, start, start + left, np.int64(0) if is_threshold else split.number, nodes)
-    append(n_nodes + 1, start + left, end, np.int64(1) if is_threshold else np.int64(REST), nodes)
 
 
 @inner(borrows=True)
@@ -363,12 +377,16 @@ def divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch)
         )
         threshold = split.number
     else:
-        goes_left, m = False, np.int64(2)
+        m, start, end = np.int64(2), nodes[node].start, nodes[node].end
         if split.kind == THRESHOLD:
-            goes_left = threshold_takes_missing(part, split, grid)
-        divide_in_two(part, split, goes_left, grid, node, nodes, n_nodes)
-        otherwise = np.int64(0) if goes_left else np.int64(1)
-        threshold = split.number if split.kind == THRESHOLD else top
+            n_first, goes_left = part_by_threshold(part, split, grid, scratch.places)
+            first, second, threshold = np.int64(0), np.int64(1), split.number
+            otherwise = np.int64(0) if goes_left else np.int64(1)
+        else:
+            n_first = part_by_node(part, split, grid)
+            first, second, threshold, otherwise = split.number, np.int64(REST), top, np.int64(1)
+        append(n_nodes, start, start + n_first, first, nodes)
+        append(n_nodes + 1, start + n_first, end, second, nodes)
     own = nodes[node]
     own.axis, own.threshold, own.first_child, own.n_children = split.axis, threshold, n_nodes, m
     own.otherwise = otherwise
@@ -387,21 +405,6 @@ def split_by_loss(part, bounds, node, nodes, n_nodes, grid, targets, rules, loss
     top = bounds[COVER, split.axis]
     m, border = divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch)
     return split.axis, m, border
-
-
-@inner(borrows=True)
-def threshold_takes_missing(part, split, grid):
-    """Do missing numbers go with the rows up to the threshold? With the larger part, and alone to the left."""
-    has_missing = grid.axis[split.axis].least_code > 0
-    if has_missing and split.number == 0:
-        return True
-    left, right = 0, 0
-    for i in range(part.shape[0]):
-        code = np.int64(part[i, split.axis])
-        if code > 0 or not has_missing:
-            left += code <= split.number
-            right += code > split.number
-    return left > right
 
 
 @kernel

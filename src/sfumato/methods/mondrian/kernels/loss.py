@@ -42,7 +42,6 @@ from sfumato.methods.mondrian.kernels.frequency import (
     first_reaching,
     single_column,
     single_packing,
-    sort,
     unpack,
     words_of_several,
 )
@@ -169,29 +168,42 @@ def nothing_yet(n):
     return LossSplit(np.int64(-1), np.int64(-1), np.int64(-1), 0.0, np.int64(n))
 
 
+@inner(borrows=True)
+def bits_of_node(node, targets, several, table):
+    """Minus the entropy of a single label of two classes times the rows of a node, 0 for all other targets."""
+    if several is None and targets.label.shape[0] == 1:
+        return information_of_part(node, 1, 2, several, table)
+    return np.int64(0)
+
+
 @inner(borrows=True, inlines=True)
-def purpose_of_two(first, n, node, targets, several, loss, table, listed):
-    """``purpose_of`` a division in two; the words of the first part, which has so many rows, are in ``listed.parts``."""
+def purpose_of_two(first, n, bits, node, node_bits, targets, several, loss, table, listed):
+    """``purpose_of`` a division in two; the words of the first part, which has so many rows, are in ``listed.parts``.
+
+    bits        of the division
+    node_bits   see ``bits_of_node``
+    """
     parts = listed.parts
-    if several is None:
-        task, x, all_x, second = loss.task[0], parts[0, 1], node[1], n - first
-        if targets.label.shape[0] == 1:
-            bits = information(x, table) + information(first - x, table) - information(first, table)
-            bits += information(all_x - x, table) + information(second - all_x + x, table)
-            bits += information(n, table) - information(second, table)
-            bits -= information(all_x, table) + information(n - all_x, table)
-            return task.weight * max(0.0, np.float64(bits) - task.chance) / task.whole
+    if several is None and targets.label.shape[0] == 1:
+        task, x, second_x = loss.task[0], parts[0, 1], node[1] - parts[0, 1]
+        told = information(x, table) + information(first - x, table) - node_bits
+        told += information(second_x, table) + information(n - first - second_x, table)
+        told += bits - information(n, table)
+        return task.weight * max(0.0, np.float64(told) - task.chance) / task.whole
+    parts[0, 0] = first
     for w in range(node.shape[0]):
         parts[1, w] = node[w] - parts[0, w]
     return purpose_of(parts, 2, node, targets, several, loss, table)
 
 
 @inner(borrows=True, inlines=True)
-def value_of_two(first, n, gain, node, targets, loss, table, listed):
+def value_of_two(first, n, gain, bits, node, node_bits, targets, loss, table, listed):
     """What a division in two is worth, before it is compared with its bits."""
     purpose = 0.0
     if targets is not None:
-        purpose = purpose_of_two(first, n, node, targets, targets.several, loss, table, listed)
+        purpose = purpose_of_two(
+            first, n, bits, node, node_bits, targets, targets.several, loss, table, listed
+        )
     return purpose + loss.weight * np.float64(gain) / loss.whole
 
 
@@ -251,10 +263,13 @@ def walk_thresholds(
     if size > 0:
         low, high = max(low, least // size * size), min(high, greatest // size * size + size - 1)
     has_missing = grid.axis[axis].least_code > 0
-    whole = information(n, table)
+    whole, node_bits = information(n, table), np.int64(0)
+    if targets is not None:
+        node_bits = bits_of_node(node, targets, targets.several, table)
     n_listed, limit = 0, limit_of(best)
     start = max(first_reaching(rows_to[:m], least_rows), 0)
     after = step_of(code[start], axis, grid, loss) if start < m - 1 else np.int64(0)
+    slice_low = np.int64(0)  # first step of the slice of ``after``
     for t in range(start, m - 1):
         here = after
         after = step_of(code[t + 1], axis, grid, loss)
@@ -270,13 +285,17 @@ def walk_thresholds(
         if is_missing:
             gain = n_missing * own.price * own.reach
         else:
-            begins = max(here + 1, after // size * size) if size > 0 else here + 1
+            begins = here + 1
+            if size > 0:
+                if after - slice_low >= size:
+                    slice_low = after // size * size
+                begins = max(begins, slice_low)
             gain = own.price * (left * (width - (here - low)) + right * (width - (high - begins)))
         if targets is not None:
-            for w in range(node.shape[0]):
+            for w in range(1, node.shape[0]):
                 listed.parts[0, w] = scratch.total[w, t] - (0 if goes_left else missing[w])
-        value = value_of_two(n_first, n, gain, node, targets, loss, table, listed)
         bits = whole - information(n_first, table) - information(n - n_first, table)
+        value = value_of_two(n_first, n, gain, bits, node, node_bits, targets, loss, table, listed)
         if is_listed:
             list_candidate(code[t], t, np.int64(goes_left), n_first, value, bits, n_listed, listed)
             n_listed += 1
@@ -297,7 +316,9 @@ def walk_nodes(axis, top, m, n, node, is_listed, grid, targets, rules, loss, tab
     code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
     least_rows = least_rows_of(rules, 2)
     width = grid.node[top].high - grid.node[top].low - 1
-    whole = information(n, table)
+    whole, node_bits = information(n, table), np.int64(0)
+    if targets is not None:
+        node_bits = bits_of_node(node, targets, targets.several, table)
     n_listed, limit = 0, limit_of(best)
     for i in range(m):
         here = top
@@ -320,10 +341,10 @@ def walk_nodes(axis, top, m, n, node, is_listed, grid, targets, rules, loss, tab
                 + (n - n_first) * (width - (rest.high - rest.low - 1))
             )
             if targets is not None:
-                for w in range(node.shape[0]):
+                for w in range(1, node.shape[0]):
                     listed.parts[0, w] = total[w, j - 1] - (total[w, i - 1] if i > 0 else 0)
-            value = value_of_two(n_first, n, gain, node, targets, loss, table, listed)
             bits = whole - information(n_first, table) - information(n - n_first, table)
+            value = value_of_two(n_first, n, gain, bits, node, node_bits, targets, loss, table, listed)
             if is_listed:
                 list_candidate(here, i, j, n_first, value, bits, n_listed, listed)
                 n_listed += 1
@@ -512,8 +533,11 @@ def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
 
 # ---- the choice, where the rows are at hand ---------------------------------------------------------
 
-FEW = 96
+FEW = 20
 """Keys that are sorted by comparing them."""
+
+MANY = np.int64(32)
+"""Keys of one digit beyond which they are not sorted by comparing them."""
 
 
 @inner(borrows=True)
@@ -586,34 +610,64 @@ def fill_facts(axis, m, bounds, n_missing, grid, loss, code, out):
 
 
 @inner(borrows=True)
-def sort_by_digits(key, other, n_bits, counts):
-    """Sort keys by their bits from 32 on, so many of them; equal ones stay in their order. Few are sorted by comparing.
+def sort_keys(key, other, n_bits, counts):
+    """Sort keys by their bits from 32 on, so many of them.
 
     other    (n,) scratch
     counts   (2^DIGIT,) all zero   IN, cleared
     """
-    if key.shape[0] <= FEW:
-        sort(key)
+    n, size = key.shape[0], np.int64(1)
+    if n <= FEW:
+        insert_each(key)
         return
-    n, size = key.shape[0], np.int64(1) << DIGIT
+    n_first = np.int64(0)
+    while size < n and n_first < DIGIT:
+        size, n_first = size << 1, n_first + 1
+    if n_first < DIGIT and sort_by_digit(key, other, 32 + max(n_bits - n_first, 0), size, MANY, counts):
+        insert_each(key)  # all of them are near their places
+        return
     done = np.int64(0)
     while done < n_bits:
-        by = 32 + done
+        sort_by_digit(key, other, 32 + done, np.int64(1) << DIGIT, np.int64(n), counts)
+        done += DIGIT
+
+
+@inner(borrows=True)
+def insert_each(key):
+    """Sort keys that are few, or near their places."""
+    for i in range(1, key.shape[0]):
+        here = key[i]
+        j = i
+        while j > 0 and key[j - 1] > here:
+            key[j] = key[j - 1]
+            j -= 1
+        key[j] = here
+
+
+@inner(borrows=True)
+def sort_by_digit(key, other, by, size, most, counts):
+    """Sort keys by one digit, which is below ``size`` and begins at bit ``by``; those of a digit stay in their order.
+
+    Not if one digit has more than ``most`` keys; returns whether it has been done.
+    """
+    n, mask, greatest = key.shape[0], size - 1, np.int64(0)
+    for i in range(n):
+        counts[(key[i] >> by) & mask] += 1
+    before = np.int64(0)
+    for d in range(size):
+        here = counts[d]
+        greatest = max(greatest, here)
+        counts[d] = before
+        before += here
+    if greatest <= most:
         for i in range(n):
-            counts[(key[i] >> by) & (size - 1)] += 1
-        before = np.int64(0)
-        for d in range(size):
-            here = counts[d]
-            counts[d] = before
-            before += here
-        for i in range(n):
-            d = (key[i] >> by) & (size - 1)
+            d = (key[i] >> by) & mask
             other[counts[d]] = key[i]
             counts[d] += 1
         for i in range(n):
             key[i] = other[i]
-        counts[:size] = 0
-        done += DIGIT
+    counts[:size] = 0
+    return greatest <= most
 
 
 @inner(borrows=True)
@@ -624,11 +678,14 @@ def fill_axis_by_sorting(part, axis, start, last, targets, several, column, scra
     """
     n, key, code, total = part.shape[0], scratch.key[: part.shape[0]], scratch.code, scratch.total
     for i in range(n):
-        key[i] = ((np.int64(part[i, axis]) - start) << 32) | i
+        key[i] = (np.int64(part[i, axis]) - start) << 32
+    if targets is not None:
+        for i in range(n):
+            key[i] |= np.int64(part[i, column]) if several is None else i
     n_bits = np.int64(1)
     while (last - start) >> n_bits > 0:
         n_bits += 1
-    sort_by_digits(key, scratch.order[:n], n_bits, scratch.listed_splits.digits)
+    sort_keys(key, scratch.order[:n], n_bits, scratch.listed_splits.digits)
     words, m = scratch.listed_splits.rest, np.int64(0)
     words[:] = 0
     for j in range(n):
@@ -636,13 +693,21 @@ def fill_axis_by_sorting(part, axis, start, last, targets, several, column, scra
         if m == 0 or code[m - 1] != here:
             code[m] = here
             m += 1
-        if targets is None:
-            words[0] += 1
-        else:
-            add_row_words(part[key[j] & 0xFFFFFFFF], np.uint64(0), column, targets, several, words)
+        add_key_words(key[j] & 0xFFFFFFFF, part, targets, several, words)
         for w in range(words.shape[0]):
             total[w, m - 1] = words[w]
     return m
+
+
+@inner(borrows=True, inlines=True)
+def add_key_words(low, part, targets, several, words):
+    """Add the words of a row that was sorted; ``low`` is the value of a single target, or the row's position."""
+    if several is None:
+        words[0] += 1
+        if targets is not None:
+            words[1] += low
+    else:
+        add_row_words(part[low], np.uint64(0), np.int64(0), targets, several, words)
 
 
 @inner(borrows=True)
@@ -720,7 +785,6 @@ def choose_by_loss(part, bounds, grid, targets, several, rules, loss, table, scr
     n, best = part.shape[0], nothing_yet(part.shape[0])
     node, missing = scratch.listed_splits.node, scratch.listed_splits.missing
     column, shift, words = plan_words(n, targets, several)
-    fill_node_words(part, targets, several, column, node)
     bins, done, n_axes = scratch.bins, np.int64(0), grid.axis.shape[0]
     while done < n_axes:
         n_listed, n_lines, after = list_open(
@@ -745,6 +809,7 @@ def choose_by_loss(part, bounds, grid, targets, several, rules, loss, table, scr
                 continue
             has_missing = grid.axis[axis].least_code > 0 and scratch.code[0] == 0
             for w in range(node.shape[0]):
+                node[w] = scratch.total[w, m - 1]
                 missing[w] = scratch.total[w, 0] if has_missing else 0
             best = choose_on_axis(
                 part, axis, m, bounds, grid, targets, rules, rules.sensitive, loss, table, scratch, best
@@ -766,14 +831,3 @@ def compact(bins, line, width, n_lines, n, start, targets, several, shift, scrat
         unpack(total[1, :m], shift, total[0], total[1])
         return m
     return fill_sums(bins[2 * line : 2 * (line + width)], start, code, total[0], total[1])
-
-
-@inner(borrows=True)
-def fill_node_words(part, targets, several, column, out):
-    """The words of all rows."""
-    out[:] = 0
-    if targets is None:
-        out[0] = part.shape[0]
-        return
-    for i in range(part.shape[0]):
-        add_row_words(part[i], np.uint64(0), column, targets, several, out)

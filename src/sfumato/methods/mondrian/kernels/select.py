@@ -18,6 +18,7 @@ from sfumato.methods.mondrian.kernels.choose import children_are_large, take_chi
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children, fill_sorted
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
+from sfumato.methods.mondrian.kernels.loss import first_code
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 from sfumato.methods.mondrian.kernels.scores import as_score, within_limit
@@ -196,19 +197,46 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
     return best.axis, best.code
 
 
+@inner(borrows=True)
+def include_missing(bounds, axis_table):
+    """Begin ordered axes with the code of missing numbers, which boxes leave out."""
+    for axis in range(bounds.shape[1]):
+        if not axis_table[axis].is_tree:
+            bounds[LOW, axis] = first_code(axis, bounds, axis_table)
+
+
+@inner(borrows=True)
+def fill_otherwise(nodes, m, is_tree):
+    """Say which child takes values that no branch names: the largest; missing numbers go with the lowest."""
+    nodes[0].otherwise = 0
+    if not is_tree:
+        return
+    largest = np.int64(0)
+    for child in range(1, m + 1):
+        rows = nodes[child].end - nodes[child].start
+        if rows > largest:
+            largest = rows
+            nodes[0].otherwise = child - 1
+
+
 @kernel
-def split_for_queries(rows, nodes, bounds, region, queries, grid, rules, scratch):
+def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules, scratch):
     """Split node 0 so that the queries cost less, if that is allowable; returns the number of nodes.
 
     rows     (n, columns) uint32          IN+OUT  with codes of the whole table: not yet ranked again
     nodes    (1 + children,) NODE         IN+OUT  node 0 is given, its children are appended
     bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
     region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: AFTER, LAST
+    by_loss  do splits go by loss where no query is served? Then bounds stay those of boxes
     """
     part = rows[nodes[0].start : nodes[0].end]
     if part.shape[0] < max(2 * rules.least_rows, 2):
         return np.int64(1)
     here = bounds[0]
+    if by_loss:
+        here = np.empty((bounds.shape[1], bounds.shape[2]), dtype=np.int64)
+        copy_bounds(bounds[0], here)
+        include_missing(here, grid.axis)
     fill_tree_regions(part, here, grid, not is_sample(rules), region[0])
     active = np.empty(queries.weight.shape[0], dtype=np.int64)
     n_active, weight = fill_active(queries, region[0], active)
@@ -220,6 +248,9 @@ def split_for_queries(rows, nodes, bounds, region, queries, grid, rules, scratch
     m, border = divide(part, None, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, scratch)
     if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
+    if by_loss:
+        fill_otherwise(nodes, m, grid.axis[axis].is_tree)
+        here, border = bounds[0], code
     for child in range(1, m + 1):
         fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[child])
         copy_bounds(region[0], region[child])

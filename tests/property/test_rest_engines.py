@@ -1,0 +1,105 @@
+"""Mondrian with rests on 500 random tables: the groups hold, labels cover their rows, and engines find the same.
+
+In memory a tree is grown depth first; with few rows in memory level by level, from counts; and on disk from blocks of a
+file. What was published is judged by ``rest_tables``, which shares nothing with the program.
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from blocks import read_by
+from rest_tables import covers_label, covers_number, random_table, satisfies
+from tree_runs import Groups, grown_by_run, scan
+
+import sfumato as sf
+from sfumato.engines.disk import DiskEngine
+from sfumato.engines.engine import Resources
+from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.protocol import Room
+from sfumato.table.opening import open_table
+from sfumato.table.spill import Spill
+
+N_TABLES, IN_A_BATCH = 500, 25
+FEW = Room(1 << 30, 6, 200)
+"""More than six rows make a node whose split is chosen from counts."""
+REFINED = ("none",)
+"""What becomes of the groups of the tree (``refine``)."""
+
+
+def grown_here(table: pa.Table, policy: sf.Policy, room: Room | None = None) -> Groups:
+    engine = MemoryEngine(room, threads=1)
+    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
+
+
+def grown_on_disk(table: pa.Table, policy: sf.Policy) -> Groups:
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        read_by(patch, 7)
+        encoded = scan(open_table(table), policy, FEW, Resources(spill=spill, memory=1 << 24))
+        engine = DiskEngine(spill, encoded.layout, FEW, writer_bytes=1 << 12, threads=1)
+        return grown_by_run(encoded, policy, engine)
+
+
+@pytest.mark.parametrize("refine", REFINED)
+@pytest.mark.parametrize("first", range(0, N_TABLES, IN_A_BATCH))
+def test_groups_hold_and_labels_cover_and_every_engine_finds_the_same(first, refine):
+    n_groups = 0
+    for number in range(first, first + IN_A_BATCH):
+        case = random_table(number, refine)
+        policy = sf.Policy.from_dict(case.policy)
+        published = case.groups(sf.publish(case.table, policy).table)
+        case.judge(published)
+        boxes = grown_here(case.table, policy)
+        assert sorted(published.values()) == [rows for _, rows in boxes], number
+        assert grown_here(case.table, policy, FEW) == boxes, number
+        assert grown_on_disk(case.table, policy) == boxes, number
+        n_groups += len(published)
+    assert n_groups > 2 * IN_A_BATCH, "hardly anything was split"
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_labels_on_disk_are_those_in_memory(number, tmp_path):
+    case = random_table(number, "none")
+    pq.write_table(case.table, tmp_path / "rows.parquet", row_group_size=7)
+    policy = case.policy_with(**{"rows-in-memory": FEW.rows})
+    on_disk = sf.publish(tmp_path / "rows.parquet", policy, engine="disk", memory=1 << 26)
+    assert case.groups(on_disk.table) == case.groups(sf.publish(case.table, case.policy).table)
+
+
+# ---- the judge itself, by hand -----------------------------------------------------------------------
+
+
+def test_the_judge_reads_labels():
+    assert covers_number("[20, 24] or missing", None, float)
+    assert covers_number("[20, 24] or missing", 24.0, float)
+    assert not covers_number("[20, 24]", None, float)
+    assert not covers_number("(20, 24]", 20.0, float)
+    assert not covers_number(None, 20.0, float)
+    assert covers_label("*", None, ())
+    assert not covers_label("a", "b", ("*",))
+
+
+def test_the_judge_refuses_what_does_not_hold():
+    rows = [{"ill": "flu", "pay": 1}, {"ill": "flu", "pay": 3}]
+    table = [*rows, {"ill": "gout", "pay": 5}, {"ill": None, "pay": None}]
+    assert satisfies(rows, {"k-anonymity": 2}, table)
+    assert not satisfies(rows, {"k-anonymity": 3}, table)
+    assert not satisfies(rows, {"entropy-diversity": {"l": 1.5, "of": "ill"}}, table)
+    assert satisfies(rows, {"variance-diversity": {"at-least": 1, "of": "pay"}}, table)
+    for kind in (
+        "equal",
+        "hierarchical",
+    ):  # half of the rows must lose flu: within the root's children, or across
+        assert not satisfies(rows, {"t-closeness": {"t": 0.49, "of": "ill", "distance": kind}}, table)
+        assert satisfies(rows, {"t-closeness": {"t": 0.5, "of": "ill", "distance": kind}}, table)
+
+
+def test_a_group_that_is_torn_apart_does_not_pass():
+    case = next(
+        case for case in (random_table(n, "none") for n in range(99)) if case.require == [{"k-anonymity": 3}]
+    )
+    found = case.groups(sf.publish(case.table, case.policy).table)
+    labels, rows = next(iter(found.items()))
+    with pytest.raises(AssertionError):
+        case.judge({**found, labels: rows[:1], ("torn", *labels[1:]): rows[1:]})
