@@ -35,7 +35,7 @@ def test_a_range_that_is_not_declared_is_rounded_outwards_to_two_digits(ends, ex
 @pytest.mark.parametrize("bounds", [(-1.79e308, 1.79e308), (0, 1e200), (-(2.0**60), 2.0**60)])
 @pytest.mark.parametrize("grid", [None, 1.0])
 def test_beside_bounds_that_no_number_reaches_no_cell_loses_anything_and_labels_still_cover(bounds, grid):
-    found = slices_of(domain_of(*map(float, bounds), grid, bounds=bounds), 32)
+    found = slices_of(domain_of(float(bounds[0]), float(bounds[1]), grid, bounds=bounds), 32)
     values = np.array([-(2.0**52), -7.5, 0, 0.25, 2.0**52])
     low, high = found.narrow(values, values)
     assert found.n_steps <= 1024
