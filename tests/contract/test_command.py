@@ -508,7 +508,8 @@ def test_a_table_that_needs_more_memory_than_allowed_goes_by_way_of_the_disk(
 ):
     monkeypatch.setattr("sfumato.cli.options.LEAST_MEMORY", 4_000_000)  # a small table will do
     write_agrawal(60_000, "t.parquet", seed=1)
-    policy.write_text(sfumato("profile", "t.parquet").out)
+    draft = sfumato("profile", "t.parquet").out
+    policy.write_text(draft.replace("method: mondrian", "method: {mondrian: {refine: none}}"))
     arguments = ("publish", "t.parquet", "--policy", policy, "--memory", "4MB", "--verbose", "--out")
     done = sfumato(*arguments, "out")
     assert done.code == 0
@@ -863,7 +864,8 @@ def test_strangers_get_a_box_too(sfumato, here, release):
     assert ends(ages[0])[-1] == max(seen)
     assert ends(ages[1])[0] == min(seen)
     assert ages[4] == "*"  # no age was missing when the recoding was made, so any could stand here
-    assert sexes == ["Female", "Male", "*", "*", "*", "Male"]
+    assert sexes[2:4] == ["*", "*"]
+    assert all(sex in (row.split(",")[2], "*") for sex, row in zip(sexes, rows, strict=True))
     assert set(zips) <= {"*", "*****"}
 
 

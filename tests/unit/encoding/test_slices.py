@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +12,7 @@ from sfumato.encoding.slices import MOST_STEPS, slices_of
 from sfumato.policy.schema import Attribute, Kind
 
 
-def domain_of(low: float, high: float, grid: float | None = None, **options: Any) -> OrderedDomain:
+def domain_of(low: float, high: float, grid: float | None = None, **options: object) -> OrderedDomain:
     """Numbers whose codes are ranks."""
     attribute = Attribute("x", "quasi-identifier", Kind.NUMBER, **options)
     return OrderedDomain(attribute, low, high, grid, False, 2, np.array([low, high]))
@@ -37,8 +35,7 @@ def test_a_range_that_is_not_declared_is_rounded_outwards_to_two_digits(ends, ex
 @pytest.mark.parametrize("bounds", [(-1.79e308, 1.79e308), (0, 1e200), (-(2.0**60), 2.0**60)])
 @pytest.mark.parametrize("grid", [None, 1.0])
 def test_beside_bounds_that_no_number_reaches_no_cell_loses_anything_and_labels_still_cover(bounds, grid):
-    least, greatest = map(float, bounds)
-    found = slices_of(domain_of(least, greatest, grid, bounds=bounds), 32)
+    found = slices_of(domain_of(float(bounds[0]), float(bounds[1]), grid, bounds=bounds), 32)
     values = np.array([-(2.0**52), -7.5, 0, 0.25, 2.0**52])
     low, high = found.narrow(values, values)
     assert found.n_steps <= 1024
