@@ -2,8 +2,9 @@
 
     SFUMATO_DATA=... python benchmarks/bench_evaluate.py [--folds 10] [--k 10] [--learners scikit-learn]
 
-All fourteen attributes are quasi-identifiers (28 numbers as corners); rows with a missing cell are left out,
-as in the papers, which leaves 45,222. CPU seconds of this process; kernels are compiled and warmed up before.
+All fourteen attributes are quasi-identifiers (28 numbers as corners); rows with a missing cell are left out, as in the
+papers, which leaves 45,222. Mondrian is the default for a class, the mixed score. CPU seconds of this process; kernels
+are compiled and warmed up before.
 """
 
 from __future__ import annotations

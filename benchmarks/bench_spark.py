@@ -3,12 +3,12 @@
     python benchmarks/bench_spark.py                                  # 2M and 10M rows, Median and InfoGain; 15 minutes
     python benchmarks/bench_spark.py --rows 1e6 --driver 1e5 1e6       # a few minutes
 
-Agrawal's nine attributes as whole numbers, k = 1000, --memory 512MB: on disk for the run, on Spark for each task. Spark
-runs as ``local[2]``; its start-up is shown apart, and every run is made once before the clock starts, so that workers
-have loaded their kernels. Wall seconds, since both cores are used: read ratios, not times. Boxes are compared by a hash
-over all published boxes and how many rows each has. The *plain job* is Spark's own: it reads the table and
-writes it again. Shuffled bytes are those of Spark's event log, job by job; with two sizes of the table one sees that they
-grow with nodes and codes, not with rows.
+Agrawal's nine attributes as whole numbers, k = 1000, the papers' criteria (``variant: paper``), --memory 512MB: on
+disk for the run, on Spark for each task. Spark runs as ``local[2]``; its start-up is shown apart, and every run is
+made once before the clock starts, so that workers have loaded their kernels. Wall seconds, since both cores are used:
+read ratios, not times. Boxes are compared by a hash over all published boxes and how many rows each has. The *plain
+job* is Spark's own: it reads the table and writes it again. Shuffled bytes are those of Spark's event log, job by job;
+with two sizes of the table one sees that they grow with nodes and codes, not with rows.
 """
 
 from __future__ import annotations

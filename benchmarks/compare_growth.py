@@ -4,9 +4,10 @@
     python benchmarks/compare_growth.py /tmp/other                    # 1M rows, five turns; a quarter of an hour
     python benchmarks/compare_growth.py /tmp/other --rows 1e5 --turns 3
 
-Each turn is a process of its own, in which the version's own ``bench_mondrian.growth`` prepares the rows; timed is the
-method that grows the tree, after a run that loads its kernels. CPU seconds, of two threads together. Shown are the
-median of the turns of each, and the median and the ends of the ratios of turns that followed each other.
+Timed are the papers' criteria, as in ``bench_mondrian.py``. Each turn is a process of its own, in which the version's
+own ``bench_mondrian.growth`` prepares the rows; timed is the method that grows the tree, after a run that loads its
+kernels. CPU seconds, of two threads together. Shown are the median of the turns of each, and the median and the ends
+of the ratios of turns that followed each other.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
     python benchmarks/record_jobs.py --rows 1e7 --out jobs_10m.json      # 5 minutes, on a machine that others use as well
 
-Agrawal's nine attributes as whole numbers, k = 1000, Median, --memory 512MB, ``local[2]``. Five million rows are
-published first, so that workers have loaded the kernels of every kind of job, then the rows asked for; then jobs of
-tasks that do nothing are timed. CPU time is that of the driver, its JVM and the workers; a task's is that of its own
-process. Nothing of the program is changed: jobs are watched from outside, and each task's work is wrapped in one that
-looks at the clock.
+Agrawal's nine attributes as whole numbers, k = 1000, Median as published (``variant: paper``), --memory 512MB,
+``local[2]``. Five million rows are published first, so that workers have loaded the kernels of every kind of job, then
+the rows asked for; then jobs of tasks that do nothing are timed. CPU time is that of the driver, its JVM and the
+workers; a task's is that of its own process. Nothing of the program is changed: jobs are watched from outside, and
+each task's work is wrapped in one that looks at the clock.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from lab.record import Claim, Finding, Measured
 
 from sfumato import methods
 from sfumato.policy import predicate
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import PAPER, MondrianOptions
 from sfumato.policy.workload import Select
 from sfumato.randomness import seeded_block
 from sfumato.release.query import select
@@ -32,7 +32,7 @@ def trial(number: int, k: int, seed: int) -> list[dict[str, Any]]:
     median = study.policy("Median", k=k)
     policies = {
         "Median": median,
-        RESTRICTED: replace(median, method=MondrianOptions(split_only=("age", "salary"))),
+        RESTRICTED: replace(median, method=MondrianOptions(variant=PAPER, split_only=("age", "salary"))),
         "Selection": replace(median, workload=tuple(map(Select, studies.c2_predicates()))),
     }
     where = predicate.parse(" or ".join(f"({part})" for part in studies.c2_predicates()), median.schema)

@@ -26,7 +26,7 @@ from lab import record, trials
 from lab.record import ROOT, Finding, Measured
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS, write_agrawal
 from sfumato.policy.document import Policy
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import PAPER, MondrianOptions
 from sfumato.policy.requirements import Requirement
 from sfumato.publishing import publish
 
@@ -91,7 +91,7 @@ class Run:
     def policy(self) -> str:
         """The policy, which is JSON and so YAML too."""
         attributes = {name: {"role": "quasi-identifier", "type": "number"} for name in QUASI_IDENTIFIERS}
-        options: dict[str, Any] = {}
+        options: dict[str, Any] = {"variant": PAPER}
         if self.method != MEMORY:
             options |= {"scale": self.method, "rows-in-memory": self.rows_in_memory}
         if self.frequency_groups:
@@ -367,7 +367,13 @@ def sampled(
 ) -> Sampled:
     """Publish with Rothko-S as the paper has it: ``n`` rows fit in memory and are the sample; no fallback."""
     method = MondrianOptions(
-        scale=S, rows_in_memory=n, sample=n, tests=tests, max_height=max_height, fallback="none"
+        variant=PAPER,
+        scale=S,
+        rows_in_memory=n,
+        sample=n,
+        tests=tests,
+        max_height=max_height,
+        fallback="none",
     )
     asked = replace(policy, method=method, **({} if require is None else {"requirements": tuple(require)}))
     release = publish(table, asked, engine="disk", memory=memory, seed=seed, threads=1)

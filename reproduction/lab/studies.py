@@ -24,7 +24,7 @@ from sfumato.examples.agrawal_functions import PRINTED, Columns, Constants, draw
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options import MethodOptions
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import PAPER, MondrianOptions
 from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import KAnonymity, Requirement
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
@@ -75,7 +75,7 @@ class Study:
             "Regression": (Regress(targets),),
             "Median": (),
         }
-        options: MethodOptions = TdsOptions() if method == "TDS" else MondrianOptions()
+        options: MethodOptions = TdsOptions() if method == "TDS" else MondrianOptions(variant=PAPER)
         requirements = (KAnonymity(k),) if require is None else require
         return Policy(self.schema(sensitive=sensitive), requirements, workload[method], options)
 

@@ -97,7 +97,7 @@ def publish(
     ... ''')
     >>> release = publish(rows, policy)
     >>> release.table.column("age").to_pylist()
-    ['[23, 25]', '[23, 25]', '[26, 44]', '[26, 44]']
+    ['[23, 25]', '[23, 25]', '[41, 44]', '[41, 44]']
 
     ``seed``: repeats the order of the published rows, which is secret without one. A differentially private release
     with a seed is not private.

@@ -26,6 +26,8 @@ import pyarrow.compute as pc
 
 import sfumato as sf
 from sfumato.examples import demo
+from sfumato.policy.options.mondrian import NO_LIST, PAPER, MondrianOptions
+from sfumato.policy.workload import Task
 from sfumato.table.opening import open_table
 
 # Run as a script, it finds what the tests share.
@@ -64,21 +66,37 @@ def patients() -> tuple[pa.Table, sf.Policy]:
         return demo.patients(500), sf.Policy.read(Path(folder) / "policy.yaml")
 
 
-def with_workload(case: tuple[pa.Table, sf.Policy], *tasks: Any) -> tuple[pa.Table, sf.Policy]:
-    table, policy = case
-    return table, replace(policy, workload=tasks)
+AS_PUBLISHED = MondrianOptions(variant=PAPER)
+TREE = MondrianOptions(refine=NO_LIST)
+"""Mondrian by loss, with nothing done to the groups of its tree."""
 
+
+def asking(
+    case: tuple[pa.Table, sf.Policy], method: MondrianOptions, *tasks: Task
+) -> tuple[pa.Table, sf.Policy]:
+    """The case with this method and this workload."""
+    table, policy = case
+    return table, replace(policy, workload=tasks, method=method)
+
+
+ELDERLY_SMOKERS = sf.Select("age >= 65 and smoker = 'yes'")
+READMITTED = sf.Classify("readmitted")
+STAY = sf.Regress("length_of_stay")
+SALARY = sf.Classify(ADULT_CLASS)
 
 OWN: dict[str, Callable[[], tuple[pa.Table, sf.Policy]]] = {
-    "patients, InfoGain": patients,
-    "patients, Median": lambda: with_workload(patients()),
-    "patients, Regression": lambda: with_workload(patients(), sf.Regress("length_of_stay")),
+    "patients, InfoGain": lambda: asking(patients(), AS_PUBLISHED, ELDERLY_SMOKERS, READMITTED),
+    "patients, Median": lambda: asking(patients(), AS_PUBLISHED),
+    "patients, Regression": lambda: asking(patients(), AS_PUBLISHED, STAY),
+    "patients, loss": lambda: asking(patients(), TREE),
+    "patients, class and loss": lambda: asking(patients(), TREE, READMITTED),
 }
 REAL: dict[str, Callable[[Path], tuple[pa.Table, sf.Policy]]] = {
-    "Adult, InfoGain, k = 10": lambda data: with_workload(adult(data), sf.Classify(ADULT_CLASS)),
-    "Adult, Median, k = 10": adult,
+    "Adult, InfoGain, k = 10": lambda data: asking(adult(data), AS_PUBLISHED, SALARY),
+    "Adult, Median, k = 10": lambda data: asking(adult(data), AS_PUBLISHED),
+    "Adult, loss, k = 10": lambda data: asking(adult(data), TREE),
+    "Adult, class and loss, k = 10": lambda data: asking(adult(data), TREE, SALARY),
 }
-
 
 PRIVATE: dict[str, Callable[[], tuple[pa.Table, sf.Policy]]] = {
     "people, DiffGen as published": lambda: (people(), the_policy(variant="paper", specializations=8)),

@@ -47,7 +47,7 @@ workload: [classify: class]
 method: {diffgen: %s}
 """
 FIGURE_1_BY_JOB = FIGURE_1.replace(
-    "{diffgen: %s}", "{mondrian: {split-only: [job]}}\nrequire: [k-anonymity: %d]"
+    "{diffgen: %s}", "{mondrian: {variant: paper, split-only: [job]}}\nrequire: [k-anonymity: %d]"
 )
 
 

@@ -12,7 +12,7 @@ AT_ONCE = 16
 POLICY = sf.Policy.parse(f"""
 attributes: {{x: {{role: quasi-identifier, type: number}}, id: {{role: other}}}}
 require: [k-anonymity: 1]
-method: {{mondrian: {{rows-in-memory: {AT_ONCE}, frequency-groups: 2}}}}
+method: {{mondrian: {{variant: paper, rows-in-memory: {AT_ONCE}, frequency-groups: 2}}}}
 """)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter, defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -16,12 +17,11 @@ import naive_mondrian as naive
 import numpy as np
 import pyarrow as pa
 import pytest
-from growing import partition
+from growing import AS_PUBLISHED, partition
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mondrian_cases import tree_recoding
 
-from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     EntropyDiversity,
     GroupStats,
@@ -385,7 +385,7 @@ def relative(measure, parts):
     return float(measure(parts) / whole) if whole else 0.0
 
 
-PLAIN, STANDARDIZED = MondrianOptions(), MondrianOptions(standardize=True)
+PLAIN, STANDARDIZED = AS_PUBLISHED, replace(AS_PUBLISHED, standardize=True)
 CRITERIA: dict[str, tuple[list[Any], Any, Any]] = {
     "equation 3": ([Classify("c")], PLAIN, lambda part_of: entropy_of_split(part_of("c"))),
     "equation 4": ([Regress("t")], PLAIN, lambda part_of: squared_error(part_of("t"))),

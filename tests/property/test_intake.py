@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from blocks import read_by
-from growing import Prepared, UncheckedPolicy, prepare_by
+from growing import AS_PUBLISHED, Prepared, UncheckedPolicy, prepare_by
 from hypothesis import event, example, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import FEATURE_WORKLOADS, WORKLOADS, Case, big_case, reachable_cases
@@ -91,7 +91,7 @@ def asked(
     schema: Schema, requirements: Any = (), workload: Any = (), options: MondrianOptions | None = None
 ) -> Any:
     """A policy for these columns, without its checks."""
-    return UncheckedPolicy(schema, tuple(requirements), tuple(workload), options or MondrianOptions())
+    return UncheckedPolicy(schema, tuple(requirements), tuple(workload), options or AS_PUBLISHED)
 
 
 def policy_of(case: Case) -> Any:

@@ -6,20 +6,25 @@ a requirement demands is said by the naive twin of Mondrian. Nothing of the prog
 
 from __future__ import annotations
 
+import json
 import math
 import re
+import tempfile
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import naive_rest as naive
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from naive_mondrian import satisfies
+from tampering import rehash
 
 import sfumato as sf
 from sfumato.policy.requirements import (
@@ -35,6 +40,7 @@ Range = tuple[Fraction, Fraction, bool]
 """What a number's label stands for: its first and last value, and whether missing."""
 RANGE = re.compile(r"([\[(])(\S+), (\S+)\]")
 OR_MISSING = " or missing"
+EXCLUDING = re.compile(r"(.+) \(not (.+)\)")
 
 
 # ---- quasi-identifiers -----------------------------------------------------------------------------
@@ -189,6 +195,11 @@ class Case:
             "output": {"numbers": self.numbers},
         }
 
+    def excluding(self) -> dict[str, Any]:
+        """The policy for no task, whose labels say what they exclude."""
+        policy = self.policy()
+        return {**policy, "output": {**policy["output"], "rest-labels": "excluding"}}
+
     def table(self) -> pa.Table:
         types = {name: pa.float64() for name, quasi in self.quasi.items() if isinstance(quasi, Number)}
         types |= {"salary": pa.int64(), "row": pa.int64()}
@@ -215,12 +226,17 @@ class Case:
         ]
         return naive.Rest(columns, self.holds, rest=self.rest, **options)
 
-    def expect(self, twin: naive.Rest) -> dict[Any, list[int]]:
+    def expect(self, twin: naive.Rest, *, excludes: bool = False) -> dict[Any, list[int]]:
         """The rows of each set of labels, as the twin says."""
-        found = {}
-        for leaf in twin.grow().leaves():
-            labels = zip(self.quasi.values(), twin.labels(leaf), strict=True)
-            found[tuple(quasi.expect(label) for quasi, label in labels)] = sorted(leaf.rows.tolist())
+        found, root = {}, twin.grow()
+        for leaf in root.leaves():
+            labels = [
+                write_rest(quasi.expect(label), twin.excluded(root, leaf, index) if excludes else [])
+                for index, (quasi, label) in enumerate(
+                    zip(self.quasi.values(), twin.labels(leaf), strict=True)
+                )
+            ]
+            found[tuple(labels)] = sorted(leaf.rows.tolist())
         return found
 
     def read(self, published: pa.Table) -> dict[Any, list[int]]:
@@ -229,6 +245,12 @@ class Case:
         for line in published.to_pylist():
             found[tuple(quasi.read(line[name]) for name, quasi in self.quasi.items())].append(line["row"])
         return {labels: sorted(rows) for labels, rows in found.items()}
+
+
+def write_rest(label: Any, excluded: list[str | None]) -> Any:
+    """The label of a rest that says what it excludes."""
+    names = ["missing" if name is None else name for name in excluded]
+    return f"{label} (not {', '.join(names)})" if names else label
 
 
 REQUIREMENTS = st.one_of(
@@ -315,6 +337,80 @@ def test_every_group_of_equal_labels_holds_and_every_label_covers_its_row(case: 
         own = case.rows[line["row"]]
         assert all(quasi.covers(line[name], own[name]) for name, quasi in case.quasi.items())
     assert all(case.holds(rows) for rows in groups.values())
+
+
+@settings(max_examples=300)
+@given(cases())
+def test_excluding_labels_are_those_of_the_twin_and_every_value_is_where_they_say(case: Case) -> None:
+    published = sf.publish(case.table(), case.excluding()).table
+    assert case.read(published) == case.expect(case.twin(), excludes=True)
+    n_excluding = 0
+    for line in published.to_pylist():
+        own = case.rows[line["row"]]
+        for name, quasi in case.quasi.items():
+            found = isinstance(quasi, Category) and EXCLUDING.fullmatch(line[name] or "")
+            if not found:
+                assert quasi.covers(line[name], own[name])
+                continue
+            n_excluding += 1
+            assert quasi.covers(found[1], own[name])
+            path = ("missing",) if own[name] is None else quasi.path(own[name])
+            assert not {*found[2].split(", ")} & {*path}
+    event(f"{min(n_excluding, 3)} cells that exclude")
+
+
+@settings(max_examples=40)
+@given(cases(), st.data())
+def test_a_release_that_excludes_passes_and_not_with_other_labels(case: Case, data: st.DataObject) -> None:
+    release = sf.publish(case.table(), case.excluding())
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "release"
+        release.write(path)
+        assert not sf.verify_folder(path).failures
+        recoding = json.loads((path / "recoding.json").read_text(encoding="utf-8"))
+        trees = [axis for axis in recoding["attributes"] if axis["kind"] == "tree"]
+        assert all(axis["excluding"] for axis in trees)
+        cells = [
+            (name, row)
+            for name in case.quasi
+            for row, cell in enumerate(release.table[name])
+            if "(not " in str(cell)
+        ]
+        if cells:  # one rest, and it no longer says what it excludes
+            name, row = data.draw(st.sampled_from(cells))
+            label = release.table[name][row].as_py()
+            told = EXCLUDING.fullmatch(label)
+            assert told is not None
+            table = pq.read_table(path / "release.parquet")
+            changed = [told[1] if cell == label else cell for cell in table[name].to_pylist()]
+            place = table.column_names.index(name)
+            table = table.set_column(place, name, pa.array(changed, pa.string()).dictionary_encode())
+            pq.write_table(table, path / "release.parquet")
+            rehash(path)
+            failures = [check.claim for check in sf.verify_folder(path).failures]
+            assert "the boxes of the recoding are those of the rows" in failures
+
+
+@settings(max_examples=100)
+@given(cases(), st.data())
+def test_rows_that_come_later_get_a_label_that_says_the_truth(case: Case, data: st.DataObject) -> None:
+    """Values that the table lacks, and missing ones, may come; the label covers them, and excludes none of them."""
+    recoding = sf.publish(case.table(), case.excluding()).recoding
+    cells = {
+        name: data.draw(st.lists(st.sampled_from([*quasi.cells, None]), min_size=3, max_size=3))
+        for name, quasi in case.quasi.items()
+        if isinstance(quasi, Category)
+    }
+    numbers = {name: [None] * 3 for name, quasi in case.quasi.items() if isinstance(quasi, Number)}
+    types = {name: pa.float64() if name in numbers else pa.string() for name in case.quasi}
+    table = pa.table({name: pa.array((cells | numbers)[name], types[name]) for name in case.quasi})
+    for name, given_cells in cells.items():
+        for label, cell in zip(recoding.apply(table).column(name).to_pylist(), given_cells, strict=True):
+            quasi, found = case.quasi[name], EXCLUDING.fullmatch(label or "")
+            assert isinstance(quasi, Category)
+            assert quasi.covers(found[1] if found else label, cell)
+            path = ("missing",) if cell is None else quasi.path(cell)
+            assert not found or not {*found[2].split(", ")} & {*path}
 
 
 # ---- the twin itself, by hand ----------------------------------------------------------------------

@@ -154,7 +154,7 @@ def test_three_rectangles_are_selected_more_precisely_than_by_medians_of_the_sam
         rows = pa.table(found.columns())
         return imprecision(whole, source, AGRAWAL, rows, found.recoding, policy).imprecision
 
-    by_median = too_many([], MondrianOptions(split_only=("age", "salary")))
+    by_median = too_many([], MondrianOptions(variant="paper", split_only=("age", "salary")))
     one_by_one = too_many([Select(where) for where in C2])
     assert one_by_one < by_median / 2
     assert too_many([Select(" or ".join(f"({where})" for where in C2))]) == one_by_one

@@ -140,7 +140,8 @@ def test_policies_of_runs_are_policies():
         assert len(policy.schema.quasi_identifiers) == 9
         assert bool(policy.workload) == (run.criterion == "InfoGain")
     asked = Policy.parse(Run(T, frequency_groups=8).policy()).options_for(MondrianOptions)
-    assert (asked.scale, asked.frequency_groups, asked.rows_in_memory) == (T, 8, 2_000_000)
+    assert (asked.variant, asked.scale) == ("paper", T)
+    assert (asked.frequency_groups, asked.rows_in_memory) == (8, 2_000_000)
 
 
 def test_the_model_of_a_run_is_that_of_its_method():

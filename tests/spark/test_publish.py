@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pc
 import pyarrow.parquet as pq
@@ -39,6 +40,22 @@ def test_a_release_has_the_rows_that_it_has_from_disk(name, spark, table):
     assert release.certificate.figures["splits"] == on_disk.certificate.figures["splits"]
     assert release.certificate.figures["io"]["engine"] == "spark"
     assert release.certificate.figures.get("imprecision") == on_disk.certificate.figures.get("imprecision")
+
+
+def test_labels_of_rests_say_on_spark_what_they_exclude(spark, tmp_path):
+    rows = people()
+    ward = np.random.default_rng(5).choice([*"abcdefgh"], len(rows), p=np.arange(8, 0, -1) / 36)
+    rows = rows.set_column(rows.column_names.index("ward"), "ward", pa.array(ward))
+    pq.write_table(rows, tmp_path / "people.parquet", row_group_size=400)
+    policy = sf.Policy.parse(
+        MONDRIAN.replace("ward: {role: other}", "ward: {role: quasi-identifier}").replace(
+            "k-anonymity: 10", "k-anonymity: 25"
+        )
+        + "method: {mondrian: {refine: none, rows-in-memory: 400}}\noutput: {rest-labels: excluding}\n"
+    )
+    release = sf.publish(tmp_path / "people.parquet", policy, engine="spark", seed=1)
+    assert sum("(not " in row for row in rows_of(release)) > 100
+    assert rows_of(release) == rows_of(sf.publish(rows, policy, engine="memory", seed=1))
 
 
 def test_cells_of_a_grid_that_are_counted_in_passes_give_the_same_release(spark, table):

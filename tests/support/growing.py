@@ -1,4 +1,7 @@
-"""Mondrian on tables in memory, by its parts: the encoded problem with a grower, and the groups."""
+"""Mondrian on tables in memory, by its parts: the encoded problem with a grower, and the groups.
+
+It is Mondrian as published unless ``options`` say otherwise.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +15,15 @@ from sfumato.methods.mondrian import method
 from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.problem import Problem, problem_of
 from sfumato.policy.document import Policy
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import PAPER, MondrianOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
 from sfumato.recoding.recoder import Partition
 from sfumato.table.source import Source
+
+AS_PUBLISHED = MondrianOptions(variant=PAPER)
 
 
 class UncheckedPolicy(Policy):
@@ -45,7 +50,7 @@ def prepare(
     threads: int | None = None,
 ) -> Prepared:
     """Encode the table; raises if even the whole of it, as one group, fails a requirement."""
-    policy = UncheckedPolicy(schema, tuple(requirements), tuple(workload), options or MondrianOptions())
+    policy = UncheckedPolicy(schema, tuple(requirements), tuple(workload), options or AS_PUBLISHED)
     return prepare_by(policy, source, threads=threads)
 
 
@@ -70,6 +75,6 @@ def partition(
     **given: Any,
 ) -> Partition:
     """The groups of a table."""
-    options = options or MondrianOptions()
+    options = options or AS_PUBLISHED
     policy = UncheckedPolicy(schema, tuple(requirements), tuple(workload), options, output)
     return method.partition(source, policy, **given)

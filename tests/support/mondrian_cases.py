@@ -1,4 +1,4 @@
-"""Random small tables for the property tests of Mondrian, as sfumato and as the naive twin see them."""
+"""Random small tables for the property tests of Mondrian as published, as sfumato and as the naive twin see them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from growing import Prepared, partition, prepare
 from hypothesis import strategies as st
 
 from sfumato.encoding.discretize import cells, mdl_cuts
-from sfumato.policy.options.mondrian import MondrianOptions
+from sfumato.policy.options.mondrian import PAPER, MondrianOptions
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
@@ -416,6 +416,7 @@ def cases(draw: Any, *, max_rows: int = 24, workloads: st.SearchStrategy[Any] = 
     rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
     names = tuple(item.attribute.name for item in quasi)
     options = MondrianOptions(
+        variant=PAPER,
         split_only=draw(st.one_of(st.none(), st.just(names[:1]), st.just(names[1:]))),
         median_below_gain=draw(st.sampled_from([None, 0.0137, 0.173, 0.71])),
         standardize=draw(st.booleans()),
@@ -453,7 +454,7 @@ def big_case(
         "wage": (rng.integers(0, 4000, n_rows) / 100).tolist(),
     }  # fmt: skip
     rows = [{name: column[i] for name, column in columns.items()} for i in range(n_rows)]
-    return Case(rows, quasi, requirements, workload, MondrianOptions(median_below_gain=below))
+    return Case(rows, quasi, requirements, workload, MondrianOptions(variant=PAPER, median_below_gain=below))
 
 
 BIG_CASES: dict[str, Any] = {

@@ -174,8 +174,8 @@ def vectors_of(
 
 def make_list(
     rows: Sequence[Row], labels: Iterable[Sequence[Any]], axes: Sequence[Axis], holds: Holds
-) -> tuple[list[Published], Published]:
-    """The published cells and the pool."""
+) -> tuple[list[Published], Published | None]:
+    """The published cells and the pool, None if nobody is left over."""
     left, cells = list(range(len(rows))), []
     for vector in vectors_of(rows, labels, axes):
         groups = defaultdict(list)
@@ -200,5 +200,5 @@ def make_list(
         )
         for vector, key, members in cells
     ]
-    pool = Published(None, None, tuple(sorted(left)), label_rows(rows, left or range(len(rows)), axes))
+    pool = Published(None, None, tuple(sorted(left)), label_rows(rows, left, axes)) if left else None
     return published, pool

@@ -6,30 +6,51 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from datetime import date
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from fractions import Fraction
 from typing import Any
 
 Cell = Any
 Tree = Mapping[str, Any]
 
+DAY = re.compile(r"\d{4}-\d\d-\d\d")
 RANGE = re.compile(r"([\[(])(\S+), (\S+)\]")
 OR_MISSING = " or missing"
 
 
 def number_of(text: str) -> float:
     """A number, or the day of a date."""
-    return (
-        float(date.fromisoformat(text).toordinal()) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else float(text)
-    )
+    return float(date.fromisoformat(text).toordinal()) if DAY.fullmatch(text) else float(text)
+
+
+def two_digits(low: float, high: float) -> tuple[float, float]:
+    """The nearest numbers of two significant digits around these."""
+
+    def rounded(x: float, way: str) -> float:
+        exact = Decimal(repr(x))
+        return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), way))
+
+    return rounded(low, ROUND_FLOOR), rounded(high, ROUND_CEILING)
+
+
+def whole_years(low: float, high: float) -> tuple[float, float]:
+    """The first and the last day of the years of these days."""
+    first, last = (date.fromordinal(int(day)).year for day in (low, high))
+    return float(date(first, 1, 1).toordinal()), float(date(last, 12, 31).toordinal())
 
 
 class NumberColumn:
-    """Numbers or dates; their range is that of the bounds, or else of the cells."""
+    """Numbers or dates; their range is that of the bounds, or else of the cells, ``rounded`` for slices."""
 
-    def __init__(self, cells: Sequence[Cell], bounds: tuple[float, float] | None = None) -> None:
+    def __init__(
+        self, cells: Sequence[Cell], bounds: tuple[float, float] | None = None, *, rounded: bool = False
+    ) -> None:
         self.cells = [None if cell is None else number_of(str(cell)) for cell in cells]
         known = [cell for cell in self.cells if cell is not None]
         self.low, self.high = bounds or (min(known, default=0.0), max(known, default=0.0))
+        if rounded and bounds is None and self.low < self.high:
+            is_date = any(DAY.fullmatch(str(cell)) for cell in cells)
+            self.low, self.high = (whole_years if is_date else two_digits)(self.low, self.high)
 
     def ends(self, label: str) -> tuple[str, float, float]:
         text = label.removesuffix(OR_MISSING)

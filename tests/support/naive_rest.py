@@ -465,6 +465,21 @@ class Rest:
         low, high = label_ends(column, present, leaf.box[index])
         return low, high, bool((codes < 0).any()) if column.slices else index in leaf.may_miss
 
+    def excluded(self, root: Node, leaf: Node, index: int) -> list[Any]:
+        """The labels of what was told apart in a column on the way to a leaf and lies below its node, as numbered."""
+        column, told, node = self.columns[index], set[int](), root
+        if isinstance(column, Number):
+            return []
+        while node is not leaf:
+            assert node.split is not None
+            ways = [child for child in node.children if any(one is leaf for one in child.leaves())]
+            if node.split.column == index and node.children[-1] is ways[0] and node.split.branches[-1] == -1:
+                told |= {branch for branch in node.split.branches if branch is not None and branch >= 0}
+            node = ways[0]
+        codes = column.codes[leaf.rows]
+        inside = set(column.below(column.cover(int(codes.min()), int(codes.max()))))
+        return [column.nodes[other][2] for other in sorted(told & inside)]
+
     def loss(self, leaf: Node, index: int) -> float:
         """The mean NCP of a leaf's rows in a column: (leaves - 1) / (all leaves - 1); missing in a mixed cell is 1."""
         column = self.columns[index]

@@ -9,18 +9,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Any
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.encoding.domain import OrderedDomain
+from sfumato.encoding.domain import EXACT_LIMIT, OrderedDomain
 from sfumato.policy.schema import Kind
 
 Floats = NDArray[np.float64]
 
 FINEST = 1024
 """Steps of a number that has none."""
+
+MOST_STEPS = 2**24
+"""Steps of a number that has more are joined: the price of one must be a good many units."""
 
 EPOCH = date(1970, 1, 1)
 
@@ -112,10 +115,15 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
     lower, upper = domain.low, domain.high
     if domain.attribute.bounds is None and lower < upper:
         lower, upper = _round_outwards(lower, upper, is_date=domain.attribute.kind is Kind.DATE)
-    step = domain.grid or (upper - lower) / FINEST or 1.0
-    if domain.grid is not None:  # values stay on steps
+    step, is_stepped = domain.grid or (upper - lower) / FINEST or 1.0, domain.grid is not None
+    if is_stepped:  # values stay on steps
         lower = domain.low - math.ceil((domain.low - lower) / step - 1e-9) * step
-    found = Slices(float(lower), float(upper), float(step), 0, is_stepped=domain.grid is not None)
+    n_steps = (upper - lower) / step
+    if not n_steps < EXACT_LIMIT:  # only bounds reach so far: no cell loses anything beside them
+        lower, upper, step = 0.0, 0.0, float(EXACT_LIMIT)
+    elif n_steps > MOST_STEPS and domain.values is not None:
+        step, is_stepped = step * math.ceil(n_steps / MOST_STEPS), False
+    found = Slices(float(lower), float(upper), float(step), 0, is_stepped=is_stepped)
     in_slice = 0 if n_slices is None else math.ceil((found.n_steps + 1) / (n_slices or found.n_steps + 1))
     return replace(found, in_slice=in_slice, is_range=n_slices == ALL)
 
@@ -125,15 +133,9 @@ def _round_outwards(lower: float, upper: float, *, is_date: bool) -> tuple[float
     if is_date:
         first, last = (date.fromordinal(EPOCH.toordinal() + int(day)).year for day in (lower, upper))
         return float((date(first, 1, 1) - EPOCH).days), float((date(last, 12, 31) - EPOCH).days)
-    return _round(lower, math.floor), _round(upper, math.ceil)
+    return _round(lower, ROUND_FLOOR), _round(upper, ROUND_CEILING)
 
 
-def _round(x: float, towards: Any) -> float:
-    if x == 0:
-        return 0.0
-    digit = math.floor(math.log10(abs(x))) - 1
-    return (
-        float(f"{towards(round(x / 10**digit, 9)) * 10**digit:.12g}")
-        if digit < 0
-        else float(towards(x / 10**digit) * 10**digit)
-    )
+def _round(x: float, way: str) -> float:
+    exact = Decimal(repr(float(x)))
+    return float(exact.quantize(Decimal(1).scaleb(exact.adjusted() - 1), way))

@@ -35,6 +35,7 @@ class MemoryPlan:
     count_bytes      what is gathered in one pass
     writer_bytes     rows on their way into files
     max_files        files written at once, so that each still gets blocks worth writing
+    row_bytes        what a row takes while it is grown
     """
 
     memory: int = UNLIMITED
@@ -42,6 +43,7 @@ class MemoryPlan:
     count_bytes: int = UNLIMITED
     writer_bytes: int = UNLIMITED
     max_files: int = UNLIMITED
+    row_bytes: int = 0
 
     @classmethod
     def of(cls, memory: int, *, row_bytes: int, max_rows: int | None = None) -> MemoryPlan:
@@ -52,12 +54,13 @@ class MemoryPlan:
             count_bytes=memory // 2,
             writer_bytes=memory // 2,
             max_files=int(np.clip(memory // 2 // (4 * BLOCK_BYTES), 2, MOST_FILES)),
+            row_bytes=row_bytes,
         )
 
     @property
     def room(self) -> Room:
         """What there is room for at once."""
-        return Room(self.count_bytes, self.max_rows, self.max_files)
+        return Room(self.count_bytes, self.max_rows, self.max_files, row_bytes=self.row_bytes)
 
 
 def plan_memory(

@@ -43,6 +43,7 @@ class Room:
 
     count_bytes   bytes of what is gathered in one pass
     rows          rows of a part that are loaded at once
+    row_bytes     what one of them takes while its group is found and published
     parts         parts that rows are divided into at once
     keeps_counts  what is gathered may come back as it is, and stay until the next pass; else answers should be small
     """
@@ -51,6 +52,7 @@ class Room:
     rows: int = UNLIMITED
     parts: int = UNLIMITED
     keeps_counts: bool = True
+    row_bytes: int = 0
 
     def bytes_or(self, otherwise: int) -> int:
         """Bytes of what is gathered, or so many ``otherwise`` if nothing limits them."""

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -31,7 +31,7 @@ from sfumato.recoding import loss
 from sfumato.recoding.axis import Axis, DistinctBoxes, TreeAxis
 from sfumato.recoding.loss import WholeTree, worst_first
 from sfumato.recoding.recoder import Partition, Recoder, RowCells
-from sfumato.release.query.overlap import NodeBoxes, make_boxes
+from sfumato.release.query.overlap import Excluded, NodeBoxes, make_boxes
 from sfumato.release.query.select import AlikeRows, PublishedCells
 from sfumato.release.query.visible_tree import VisibleTree
 from sfumato.table import cells as table_cells
@@ -179,8 +179,9 @@ def rows_covered(axis: Axis, boxes: DistinctBoxes, column: Coded, tree: WholeTre
     total = np.concatenate([[0], np.cumsum(column.count)])
     if isinstance(axis, TreeAxis):
         assert tree is not None
-        first, end = tree.leaves_of(axis.nodes, boxes.low)
-        return np.asarray(total[end] - total[first])
+        excluded = Excluded.of(axis, boxes.high)
+        part, whole = (_rows_below(nodes, axis, total, tree) for nodes in (excluded.node, boxes.low))
+        return excluded.subtract(part, whole).astype(np.int64)
     domain = column.domain
     assert isinstance(domain, OrderedDomain)
     least = int(domain.has_missing)
@@ -191,6 +192,11 @@ def rows_covered(axis: Axis, boxes: DistinctBoxes, column: Coded, tree: WholeTre
     inside = np.asarray(total[least + np.maximum(end, first)] - total[least + first])
     has_missing = np.isneginf(boxes.high) | loss.shares_of(axis, boxes, None).is_mixed
     return np.where(has_missing, total[least], 0) + np.where(np.isneginf(boxes.high), 0, inside)
+
+
+def _rows_below(nodes: NDArray[Any], axis: TreeAxis, total: Ints, tree: WholeTree) -> Ints:
+    first, end = tree.leaves_of(axis.nodes, nodes)
+    return np.asarray(total[end] - total[first])
 
 
 # ---- COUNT queries -------------------------------------------------------------------------------------
@@ -249,7 +255,7 @@ def published_boxes(released: GroupLabels) -> AlikeRows:
 
 def _with_all_values(boxes: NodeBoxes, tree: WholeTree) -> NodeBoxes:
     place = tree.find_places(boxes.axis.nodes)
-    return NodeBoxes(boxes.axis, boxes.nodes, VisibleTree(tree.hierarchy, place, is_complete=True))
+    return replace(boxes, known=VisibleTree(tree.hierarchy, place, is_complete=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

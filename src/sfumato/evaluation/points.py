@@ -3,7 +3,7 @@ r"""Points for models to learn from: cells as they are, or boxes turned into num
 A box of d attributes becomes a point of 2d numbers, its **corners**: the low and the high end of each attribute. The
 ends of a category are the codes of its first and last leaf, in the depth-first order of the hierarchy. Two other ways
 are there for comparison: the **midpoint** of a box, d numbers, and a **sample** of it, drawn evenly from the values
-that it covers, as if it were a row.
+that it covers and does not exclude, as if it were a row. Corners and midpoints are those of the covering label.
 
 Methods whose cuts all groups share (top-down specialization, DiffGen) need none of this: an attribute has few values
 then, intervals or nodes, and models learn from these **values** as they are.
@@ -12,7 +12,7 @@ then, intervals or nodes, and models learn from these **values** as they are.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -145,17 +145,58 @@ def as_features(columns: Mapping[str, Column]) -> Features:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class ExcludedLeaves:
+    """The leaves that the labels of rows exclude along one hierarchy.
+
+    ``number`` says which set each row has, and ``ranges`` of each set its leaves from one code up to another, ascending.
+    """
+
+    number: Codes
+    ranges: Mapping[int, Sequence[tuple[int, int]]]
+
+    @classmethod
+    def of(cls, axis: TreeAxis, numbers: Floats, low: Codes, high: Codes) -> ExcludedLeaves:
+        """``low`` and ``high`` are the codes of the leaves below each node of the axis, in the whole hierarchy."""
+        assert axis.excluded is not None
+        known = np.unique(numbers.astype(np.int64)).tolist()
+        nodes = {number: axis.excluded.outermost(number) for number in known}
+        ranges = {number: [(int(low[n]), int(high[n])) for n in own] for number, own in nodes.items()}
+        return cls(numbers.astype(np.int64), ranges)
+
+    def sample(self, first: Floats, last: Floats, share: Floats) -> Codes:
+        """A leaf of each row: the ``share`` of the way from its first to its last one that is not excluded.
+
+        >>> rows = ExcludedLeaves(np.array([0, 1, 1]), {0: (), 1: [(1, 3), (4, 5)]})
+        >>> rows.sample(np.zeros(3), np.full(3, 5.0), np.array([0.5, 0.5, 0.9])).tolist()
+        [3, 3, 5]
+        """
+        n_excluded = {number: sum(end - start for start, end in own) for number, own in self.ranges.items()}
+        codes = _sample_leaves(first, last - np.array([n_excluded[n] for n in self.number.tolist()]), share)
+        for number, ranges in self.ranges.items():
+            rows = np.flatnonzero(self.number == number)
+            for start, end in ranges:
+                codes[rows] += np.where(codes[rows] >= start, end - start, 0)
+        return codes
+
+
+def _sample_leaves(first: Floats, last: Floats, share: Floats) -> Codes:
+    return np.minimum(np.floor(first + share * (last - first + 1)), last).astype(np.int64)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class RowBoxes:
     """The box of each row, as published: its two ends on every axis.
 
     Numbers and dates: the first and last value that the label shows, NaN where missing is all it says.
-    Hierarchies: the codes of the first and last leaf of the whole hierarchy (``trees``, by attribute).
+    Hierarchies: the codes of the first and last leaf of the whole hierarchy (``trees``, by attribute); some leaves between
+    them may be ``excluded``.
     """
 
     axes: tuple[OrderedAxis | TreeAxis, ...]
     trees: Mapping[str, Hierarchy]
     first: Floats
     last: Floats
+    excluded: Mapping[str, ExcludedLeaves] = field(default_factory=dict)
 
     def columns(self, learn_from: str, random: Random) -> dict[str, dict[str, Column]]:
         """Of each attribute, the columns that stand for it."""
@@ -182,8 +223,12 @@ class RowBoxes:
     def _sample(self, axis: OrderedAxis | TreeAxis, first: Floats, last: Floats, random: Random) -> Column:
         share = random.random(len(first))
         if isinstance(axis, TreeAxis):
-            n_leaves = self.trees[axis.attribute.name].n_leaves
-            codes = np.minimum(np.floor(first + share * (last - first + 1)), last).astype(np.int64)
+            name = axis.attribute.name
+            n_leaves = self.trees[name].n_leaves
+            if name in self.excluded:
+                codes = self.excluded[name].sample(first, last, share)
+            else:
+                codes = _sample_leaves(first, last, share)
             return CategoryColumn(codes, n_leaves, np.zeros(len(codes), dtype=np.bool_))
         if axis.grid is None:
             return NumberColumn(last - share * (last - first))  # the low end of such a box is open
@@ -209,15 +254,19 @@ def boxes_from_ends(recoding: Any, ends: Sequence[BoxEnds], trees: Mapping[str, 
     """Boxes from their ends in a recoding; ``trees`` are the whole hierarchies."""
     low, high, _ = (np.concatenate(side) for side in zip(*ends, strict=True))
     first, last = np.empty_like(low), np.empty_like(high)
+    excluded = {}
     for a, axis in enumerate(recoding.axes):
         if isinstance(axis, TreeAxis):
             whole = trees[axis.attribute.name]
             node = np.array([whole.descend(axis.nodes.path(n)) for n in range(axis.nodes.n_nodes)])
             at = node[low[:, a].astype(np.int64)]
             first[:, a], last[:, a] = whole.low[at], whole.high[at] - 1
+            if axis.excluded is not None:
+                own = ExcludedLeaves.of(axis, high[:, a], whole.low[node], whole.high[node])
+                excluded[axis.attribute.name] = own
         else:
             first[:, a], last[:, a] = _shown_ends(axis, low[:, a], high[:, a])
-    return RowBoxes(recoding.axes, trees, first, last)
+    return RowBoxes(recoding.axes, trees, first, last, excluded)
 
 
 def _whole_tree(axis: TreeAxis, fitted: Source) -> Hierarchy:

@@ -17,7 +17,7 @@ class Nodes(NamedTuple):
                               hierarchy node whose children the split leads to
     first_child, n_children   its children
     branch                    which child of its parent it is: 0 left, 1 right, or the hierarchy node; the rest, which has
-                              all rows that no other child takes, is the last child and has -1, as all cells of a list have
+                              all rows that no other child takes, is the last child and has -1; so have cells of a list
     otherwise                 which of its children takes missing numbers, and values that no child is for; -1: none does,
                               and missing is the lowest number
     start, end                its rows, in the order of the leaves

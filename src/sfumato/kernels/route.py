@@ -72,7 +72,8 @@ def fill_boxes(
     """The boxes of the children of the nodes from ``start`` up to ``end``; parents come before children.
 
     Ordered axes: low < x <= high, or with ``missing`` no value at all; a low of NaN means that nothing limits it, and a
-    high of -inf that missing stands alone. Tree axes: ``low`` is the hierarchy node.
+    high of -inf that missing stands alone. Tree axes: ``low`` is the hierarchy node, and ``high`` the last split of this
+    axis whose rest the node is in; -1 in none, and inf where nobody asks.
     low, high   (nodes, axes) float64, the lines of these nodes filled in   IN+OUT
     missing     (nodes, axes) bool                                           IN+OUT
     """
@@ -93,6 +94,8 @@ def fill_boxes(
             if is_tree[a]:
                 if branch[child] >= 0:
                     low[child, a] = branch[child]
+                elif high[child, a] < np.inf:
+                    high[child, a] = node
                 continue
             is_with = j == max(otherwise[node], 0)  # missing is the lowest number, unless a child takes it
             missing[child, a] = missing[node, a] and is_with

@@ -9,14 +9,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
-from sfumato.errors import PolicyError, nearest, number_of, short
+from sfumato.errors import PolicyError, nearest, short
 from sfumato.policy import model, predicate
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.method import RestOfPolicy
-from sfumato.policy.output import EXCLUDING, OutputForm, count_exclusions
+from sfumato.policy.output import EXCLUDING, OutputForm, object_to_exclusions
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.rules import is_number
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
@@ -142,13 +142,8 @@ def _check_labels(attribute: Attribute) -> None:
         return
     tree = attribute.hierarchy.tree.labels if isinstance(attribute.hierarchy, Given) else ()
     for word, labels in (("hierarchy", tree), ("values", attribute.values or ())):
-        found = count_exclusions(labels)
-        if found:
-            raise Misfit(
-                ("attributes", attribute.name, word),
-                f"{number_of(found, 'label')} of the form X (not Y), which rest-labels: excluding writes itself; "
-                "rename them, or use covering.",
-            )
+        if objection := object_to_exclusions(labels):
+            raise Misfit(("attributes", attribute.name, word), objection)
 
 
 def check_bounds(attribute: Attribute, path: Where) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated, Any, ClassVar
 
-from sfumato.errors import PolicyError
+from sfumato.errors import PolicyError, number_of
 from sfumato.policy.model import OneOf, Part
 from sfumato.policy.rules import ChoiceRule, Either, Flag, Whole, refuse
 
@@ -110,13 +110,19 @@ class _NumbersRule(Either):
 _EXCLUSION = re.compile(r".+ \(not .+\)", re.DOTALL)
 
 
-def count_exclusions(labels: Iterable[str | None]) -> int:
-    """How many of these labels look like those of a rest that says what it excludes.
+def object_to_exclusions(labels: Iterable[str | None]) -> str | None:
+    """What is wrong with labels that look like those of a rest that says what it excludes; None if none does.
 
-    >>> count_exclusions(["*", "* (not US)", "Not stated (other)", None])
-    1
+    >>> object_to_exclusions(["*", "* (not US)", "Not stated (other)", None])[:28]
+    '1 label of the form X (not Y'
     """
-    return sum(label is not None and _EXCLUSION.fullmatch(label) is not None for label in labels)
+    found = sum(label is not None and _EXCLUSION.fullmatch(label) is not None for label in labels)
+    if not found:
+        return None
+    return (
+        f"{number_of(found, 'label')} of the form X (not Y), which rest-labels: excluding writes itself; "
+        "rename them, or use covering."
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -18,6 +18,8 @@ from sfumato.policy.hierarchy.declared import OR_MISSING, leaf_codes, with_missi
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.output import bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind, Schema
+from sfumato.recoding.decision_list import NumberCells, TreeCells
+from sfumato.recoding.exclusions import ExcludedNodes
 from sfumato.table.combinations import number_combinations
 
 Floats = NDArray[np.float64]
@@ -31,8 +33,9 @@ class OrderedAxis:
     """A number or date column that is split by thresholds; ``low`` and ``high`` are the outer ends shown.
 
     On an axis that ``is_declared`` any cell that is no number or date is missing. If it ``shows_least``, the low end of a
-    group's box is the least value of its rows, and belongs to it. If it ``flags_missing``, a column beside the two bounds
-    says whether missing belongs to the box; without it the low bound is empty then.
+    group's box is the least value of its rows, and belongs to it. ``cells`` are those of decision lists, if there are
+    any. If it ``flags_missing``, a column beside the two bounds says whether missing belongs to the box; without it the
+    low bound is empty then.
     """
 
     attribute: Attribute
@@ -42,6 +45,7 @@ class OrderedAxis:
     has_missing: bool
     is_declared: bool = False
     shows_least: bool = False
+    cells: NumberCells | None = None
     flags_missing: bool = False
 
     def ends(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
@@ -121,18 +125,35 @@ class OrderedAxis:
 class TreeAxis:
     """A column that is split along its hierarchy; ``nodes`` is the part of it that the boxes use.
 
-    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf.
+    On an axis that ``is_declared`` any cell of no declared value is missing, and missing is the last leaf. ``height`` is
+    that of the whole hierarchy, if there are decision lists. Labels of rests say what they exclude where the axis has
+    ``excluded``; else they only cover.
     """
 
     attribute: Attribute
     nodes: Hierarchy
     has_missing: bool
     is_declared: bool = False
+    height: int | None = None
+    excluded: ExcludedNodes | None = field(default=None, compare=False, repr=False)
 
-    def labels(self, nodes: NDArray[Any]) -> pa.Array:
-        """Text of each node; null (an empty cell) for missing alone."""
+    @property
+    def cells(self) -> TreeCells | None:
+        """The cells of decision lists."""
+        return None if self.height is None else TreeCells(self.nodes, self.height)
+
+    def labels(self, ends: BoxEnds) -> pa.Array:
+        """Text of each box; null (an empty cell) for missing alone."""
+        if self.excluded is not None:
+            return self.excluded.write(ends.low, ends.high)
         texts = pa.array(self.nodes.labels, pa.string())
-        return texts.take(pa.array(nodes.astype(np.int64, copy=False)))
+        return texts.take(pa.array(ends.low.astype(np.int64)))
+
+    def keep_below(self, ends: BoxEnds) -> BoxEnds:
+        """The ends without what cannot be excluded from their nodes, as it does not lie below them."""
+        if self.excluded is None:
+            return ends
+        return ends._replace(high=self.excluded.keep_below(ends.low, ends.high))
 
 
 Axis = OrderedAxis | TreeAxis
@@ -140,7 +161,7 @@ Axis = OrderedAxis | TreeAxis
 
 def labels_of(axis: Axis, ends: BoxEnds) -> pa.Array:
     """What boxes along an axis are called; null for missing alone."""
-    return axis.labels(ends.low) if isinstance(axis, TreeAxis) else axis.labels(*ends)
+    return axis.labels(ends) if isinstance(axis, TreeAxis) else axis.labels(*ends)
 
 
 def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArray[np.int32]]:
@@ -212,7 +233,10 @@ def join(tree: Hierarchy, box: NDArray[np.int64], cell: NDArray[np.int64]) -> ND
 
 
 class BoxEnds(NamedTuple):
-    """Ends of boxes as ``fill_boxes`` has them, (boxes, axes), or along one axis (boxes,)."""
+    """Ends of boxes as ``fill_boxes`` has them, (boxes, axes), or along one axis (boxes,).
+
+    Along a hierarchy ``low`` is a node, and ``high`` the number of the set of nodes that its label excludes, if any does.
+    """
 
     low: Floats
     high: Floats
@@ -270,18 +294,30 @@ def axis_as_dict(axis: Axis) -> dict[str, Any]:
     if isinstance(axis, TreeAxis):
         bounds = list(axis.attribute.bounds) if axis.attribute.bounds else None
         tree = {"labels": list(axis.nodes.labels), "parent": axis.nodes.parent.tolist()}
-        return {**common, "kind": "tree", "bounds": bounds, **tree}
+        levels = {} if axis.height is None else {"levels": {"height": axis.height}}
+        excluding = {} if axis.excluded is None else {"excluding": True}
+        return {**common, "kind": "tree", "bounds": bounds, **tree, **levels, **excluding}
     if axis.shows_least:
         common["closed"] = True
     if axis.flags_missing:
         common["flagged"] = True
+    if axis.cells is not None:
+        common["levels"] = {"lower": axis.cells.lower, "step": axis.cells.step, "steps": axis.cells.n_steps}
     return {**common, "kind": "ordered", "low": axis.low, "high": axis.high, "grid": axis.grid}
 
 
 def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
     attribute, is_declared = schema[entry["name"]], bool(entry.get("declared", False))
+    levels = entry.get("levels")
     if entry["kind"] == "ordered":
         closed, flagged = (bool(entry.get(key, False)) for key in ("closed", "flagged"))
+        cells = levels and NumberCells(
+            levels["lower"],
+            levels["step"],
+            levels["steps"],
+            entry["missing"],
+            is_stepped=entry["grid"] is not None,
+        )
         return OrderedAxis(
             attribute,
             entry["low"],
@@ -290,9 +326,11 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
             entry["missing"],
             is_declared,
             closed,
+            cells,
             flagged,
         )
     if entry["bounds"] is not None:
         attribute = replace(attribute, bounds=tuple(entry["bounds"]))
     nodes = Hierarchy(tuple(entry["labels"]), np.array(entry["parent"], dtype=np.int32))
-    return TreeAxis(attribute, nodes, entry["missing"], is_declared)
+    excluded = ExcludedNodes(nodes) if entry.get("excluding", False) else None
+    return TreeAxis(attribute, nodes, entry["missing"], is_declared, levels and levels["height"], excluded)

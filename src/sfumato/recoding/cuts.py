@@ -67,6 +67,11 @@ class Cuts(Recoder):
             if not all(low < high for low, high in pairwise(thresholds.tolist())):
                 raise ValueError(f"The thresholds of {axis.attribute.name!r} do not ascend.")
 
+    @property
+    def has_overlaps(self) -> bool:
+        """May a label cover values that other groups were told apart by?"""
+        return False
+
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
         return {
@@ -76,8 +81,8 @@ class Cuts(Recoder):
             for axis, thresholds in zip(self.axes, self.thresholds, strict=True)
         }
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these places."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these places; nothing is told apart from a rest."""
         low = np.asarray(places).astype(np.float64)
         high = np.full(low.shape, np.inf)
         for a, axis in enumerate(self.axes):

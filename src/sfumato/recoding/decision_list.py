@@ -10,7 +10,7 @@ In the tree of a recoding a list is a node whose children are its cells, in orde
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.slices import count_steps
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.recoding.axis import Axis, TreeAxis
 from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
@@ -32,7 +31,7 @@ NO_LEVEL = -1
 
 
 class CellKeys(NamedTuple):
-    """Cells by level and key, (cells, axes) each."""
+    """The nodes of a tree as cells of lists, by level and key, (nodes, axes) each; a node that is none has NO_LEVEL."""
 
     levels: NDArray[np.integer[Any]]
     keys: Ints
@@ -42,9 +41,13 @@ class CellKeys(NamedTuple):
         """Nodes that are no cells."""
         return cls(np.full(shape, NO_LEVEL, dtype=np.int8), np.full(shape, NO_LEVEL, dtype=np.int64))
 
-    def take(self, cells: Any) -> CellKeys:
-        """Some of them."""
-        return CellKeys(self.levels[cells], self.keys[cells])
+    def cells_of(self, first: int, n_children: int, axes: Sequence[AxisCells]) -> tuple[CellList, bool]:
+        """The list whose children begin at ``first``, and whether a pool comes after its cells."""
+        nodes = slice(first, first + n_children)
+        levels, keys = self.levels[nodes].astype(np.int64), np.asarray(self.keys[nodes])
+        has_pool = bool((levels[-1] == NO_LEVEL).any())
+        n_cells = n_children - has_pool
+        return CellList(tuple(axes), levels[:n_cells], keys[:n_cells]), has_pool
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,10 @@ class TreeCells:
 
     nodes: Hierarchy
     height: int
+
+    @property
+    def top(self) -> int:
+        return self.height
 
     def keys(self, level: int, known: NDArray[Any]) -> Ints:
         """The cell of each row, given the deepest node that is known of it.
@@ -141,28 +148,6 @@ class CellList:
         changes = np.flatnonzero((np.diff(self.levels, axis=0) != 0).any(axis=1)) + 1
         ends = [*changes.tolist(), len(self)] if len(self) else []
         yield from zip([0, *changes.tolist()], ends, strict=False)
-
-
-def levels_as_list(axes: Sequence[AxisCells]) -> list[dict[str, Any]]:
-    """What the document of a recoding says of the levels of each axis."""
-    return [
-        {"height": axis.height}
-        if isinstance(axis, TreeCells)
-        else {"lower": axis.lower, "step": axis.step, "steps": axis.n_steps}
-        for axis in axes
-    ]
-
-
-def levels_from_list(entries: Sequence[Mapping[str, Any]], axes: Sequence[Axis]) -> tuple[AxisCells, ...]:
-    """The levels that ``levels_as_list`` wrote."""
-    return tuple(
-        TreeCells(axis.nodes, entry["height"])
-        if isinstance(axis, TreeAxis)
-        else NumberCells(
-            entry["lower"], entry["step"], entry["steps"], axis.has_missing, is_stepped=axis.grid is not None
-        )
-        for entry, axis in zip(entries, axes, strict=True)
-    )
 
 
 def _find(keys: Sequence[Ints], cells: Ints) -> Ints:

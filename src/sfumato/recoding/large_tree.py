@@ -27,8 +27,21 @@ from sfumato.errors import InputError
 from sfumato.policy.output import Output
 from sfumato.policy.schema import Schema
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, axis_from_dict, distinct_boxes
+from sfumato.recoding.decision_list import CellKeys
 from sfumato.recoding.recoder import Places, Recoder, RowCells
-from sfumato.recoding.splits import FIELDS, NODES, Branches, Ints, Router, Tree, tree_from, write_document
+from sfumato.recoding.splits import (
+    FIELDS,
+    NODES,
+    Branches,
+    Ints,
+    Router,
+    Tree,
+    count_splits,
+    number_told_apart,
+    tops_of,
+    tree_from,
+    write_document,
+)
 from sfumato.table.distinct import let_go
 from sfumato.table.files import replace_atomically
 from sfumato.table.spill import Spill, while_spilling
@@ -76,16 +89,19 @@ class LargeRecoding(Recoder):
         return int(self._counts()[0])
 
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
         counts = self._counts()[1:].tolist()
         return {axis.attribute.name: n for axis, n in zip(self.axes, counts, strict=True)}
 
     def _counts(self) -> NDArray[np.int64]:
         """How many nodes are leaves, and how many are split on each axis."""
-        total = np.zeros(1 + len(self.axes), dtype=np.int64)
+        total, tops = np.zeros(1 + len(self.axes), dtype=np.int64), tops_of(self.axes)
         with _reading(self.path) as file:
-            for batch in file.iter_batches(BATCH_NODES, columns=["axis"]):
-                total += np.bincount(np.asarray(batch.column(0)) + 1, minlength=len(total))
+            levels = [name for name in file.schema_arrow.names if name.startswith("level_")]
+            for batch in file.iter_batches(BATCH_NODES, columns=["axis", *levels]):
+                axis, *of_cells = (np.asarray(column) for column in batch.columns)
+                total[0] += np.count_nonzero(axis < 0)
+                total[1:] += count_splits(axis, tops, np.stack(of_cells, axis=1) if of_cells else None)
         return total
 
     def write(self, folder: Path) -> None:
@@ -107,8 +123,8 @@ class LargeRecoding(Recoder):
         with Spill(self.beside) as spill:
             return MappedNodes(self.path, self.axes, self.memory, spill.path("tree"))
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.nodes.ends(places)
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -145,6 +161,8 @@ class MappedNodes:
                 ("label_low", np.float64, (n_axes,)),
                 ("label_high", np.float64, (n_axes,)),
                 ("label_missing", np.bool_, (n_axes,)),
+                ("level", np.int8, (n_axes,)),
+                ("key", np.int64, (n_axes,)),
             ],
             align=True,
         )
@@ -153,7 +171,11 @@ class MappedNodes:
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
         labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
-        self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels)
+        cells = CellKeys(nodes["level"], nodes["key"])
+        self.axes = axes
+        self.n_kinds = len(axes) + all(axis.cells is not None for axis in axes)
+        """What a node may be split on: an axis, or a list."""
+        self.tree = Tree(**{name: nodes[name] for name in FIELDS}, labels=labels, cells=cells)
         self.branches = Branches(nodes["first_branch"], nodes["branch_of_child"])
         self.boxes = BoxEnds(*(nodes[name] for name in BoxEnds._fields))
         self.router = Router(axes)
@@ -167,6 +189,7 @@ class MappedNodes:
             if len(here):
                 found = out[here]
                 self.router.fill_places(cells[here], self.tree, self.branches, found, end=end)
+                self.tree.place_in_lists(cells[here], self.axes, found)
                 out[here] = found
         return out
 
@@ -191,7 +214,8 @@ class MappedNodes:
 
     def _narrow(self, nodes: Places) -> BoxEnds:
         """The ends of the boxes of nodes, narrowed to what is published."""
-        return self.tree.narrow(self.boxes.take(nodes), nodes)
+        ends = self.tree.narrow(self.boxes.take(nodes), nodes)
+        return number_told_apart(self.axes, self.tree, self.boxes.high, ends)
 
     def _windows(self) -> Iterator[tuple[int, int]]:
         """The first node and the end of each window; its memory is given back when the next is asked for."""
@@ -217,9 +241,7 @@ class MappedNodes:
         """A damaged file must not send rows back, or out of it. ``n_before`` nodes are children of earlier ones."""
         own = start + np.flatnonzero(self.tree.axis[start:end] >= 0)
         axis, first, n = self.tree.axis[own], self.tree.first_child[own], self.tree.n_children[own]
-        is_fine = (
-            (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.boxes.low.shape[1])
-        )
+        is_fine = (first > own) & (n > 0) & (first + n <= self.tree.n_nodes) & (axis < self.n_kinds)
         if not is_fine.all() or n_before + n.sum() >= self.tree.n_nodes:
             raise InputError("The nodes of a recoding are not those of a tree; its file is damaged.")
 
@@ -241,7 +263,8 @@ class MappedNodes:
         children = np.repeat(self.tree.first_child[start:end] - before, n) + np.arange(total)
         self.branches.first[start:end] = n_before + before
         branch = self.tree.branch[children]
-        shift = np.where(branch >= 0, np.repeat(self.router.shift[axis], n), 0)  # the rest is no node
+        named = branch >= 0  # the rest is no node, and neither is a cell of a list
+        shift = np.where(named, self.router.shift[np.where(named, np.repeat(axis, n), 0)], 0)
         self.branches.node[n_before : n_before + total] = branch + shift
         return total
 
@@ -258,6 +281,8 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             labels = tree.labels or BoxEnds.unlimited((tree.n_nodes, n_axes))
             for name, ends in zip(BoxEnds._fields, labels, strict=True):
                 records[f"label_{name}"] = ends
+            cells = tree.cells or CellKeys.nowhere((tree.n_nodes, n_axes))
+            records["level"], records["key"] = cells
             with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
 

@@ -110,8 +110,8 @@ class Recoder(ABC):
 
     Ends of boxes are as ``fill_boxes`` has them. On an ordered axis a box is low < x <= high, where a low end
     of NaN or -inf means that nothing limits it, and a high end of -inf that it is missing alone; ``missing`` says
-    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, and the others
-    mean nothing.
+    whether a missing cell belongs to it, too. On a tree axis ``low`` is the node of ``axis.nodes``, ``high`` the number of
+    what its label excludes where the axis has ``excluded``, and ``missing`` means nothing.
     """
 
     __slots__ = ()
@@ -132,9 +132,13 @@ class Recoder(ABC):
     def write(self, folder: Path) -> None:
         """Write the files of the recoding into a release folder."""
 
-    @abstractmethod
     def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these places."""
+        """The ends (places, axes) of the boxes of these places, as their labels say."""
+        return self._keep_below(self.path_ends(places))
+
+    @abstractmethod
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The same, but sets of excluded nodes hold all that was told apart on the way, below the box's node or not."""
 
     @abstractmethod
     def _locate(self, cells: RowCells) -> tuple[Places, Any]:
@@ -150,7 +154,10 @@ class Recoder(ABC):
         A null label is missing alone. Nodes of a hierarchy that stand in several places may share a label.
         """
         ends = distinct_boxes(*self._group_ends(a)).ends
-        ends = ends.take(np.lexsort((ends.missing, np.nan_to_num(ends.low, nan=-np.inf), ends.high)))
+        if isinstance(axis := self.axes[a], TreeAxis) and axis.excluded is not None:
+            ends = distinct_boxes(*axis.keep_below(ends)).ends
+        low = np.where(np.isnan(ends.low), -np.inf, ends.low)  # both limit nothing
+        ends = ends.take(np.lexsort((ends.missing, low, ends.high)))
         return labels_of(self.axes[a], ends), ends
 
     def columns_of(
@@ -178,7 +185,7 @@ class Recoder(ABC):
         """Those of them that stand for axis ``a``."""
         axis = self.axes[a]
         if isinstance(axis, TreeAxis):
-            return {axis.attribute.name: _label_cells(boxes.which, axis.labels(boxes.low), expand)}
+            return {axis.attribute.name: _label_cells(boxes.which, axis.labels(boxes.ends), expand)}
         return self._ordered_columns(axis, boxes, expand)
 
     def hide_strange(
@@ -247,14 +254,22 @@ class Recoder(ABC):
         """
         cells = RowCells.read(source, self.axes)
         places, at = self._locate(cells)
-        low, high, missing = self.ends(places).take(np.arange(len(places))[at])
+        low, high, missing = self.path_ends(places).take(np.arange(len(places))[at])
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name
             if isinstance(axis, TreeAxis):
                 low[:, a] = join(axis.nodes, low[:, a].astype(np.int64), cells.nodes[name])
             else:
                 low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
-        return BoxEnds(low, high, missing)
+        return self._keep_below(BoxEnds(low, high, missing))
+
+    def _keep_below(self, ends: BoxEnds) -> BoxEnds:
+        """The ends (boxes, axes) of boxes as their labels say: only what lies below a node is excluded from it."""
+        high = ends.high.copy()
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, TreeAxis):
+                high[:, a] = axis.keep_below(ends.along(a)).high
+        return ends._replace(high=high)
 
     def columns(
         self, places: Places, expand: Callable[[NDArray[Any]], NDArray[Any]] = np.asarray
@@ -269,14 +284,15 @@ class Recoder(ABC):
         """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
         cells = RowCells.read(source, self.axes, known)
         places, at = self._locate(cells)
-        ends = self.ends(places)
-        found = self.columns_of(ends, lambda values: values[at])
+        ends = self.path_ends(places)
+        found: dict[str, pa.Array] = {}
         for a, axis in enumerate(self.axes):
+            along = ends.along(a)
             if isinstance(axis, TreeAxis):
-                name = axis.attribute.name
-                found |= tree_column(
-                    axis, join(axis.nodes, ends.low[:, a].astype(np.int64)[at], cells.nodes[name])
-                )
+                node = join(axis.nodes, along.low.astype(np.int64)[at], cells.nodes[axis.attribute.name])
+                found |= tree_column(axis, node, along.high[at])
+            else:
+                found |= self.columns_along(a, distinct_boxes(*along), lambda values: values[at])
         return self.hide_strange(found, cells.strange)
 
     def prepare(self) -> Recoder:
@@ -424,8 +440,16 @@ def after(n_rows: int) -> Iterator[None]:
 # ---- published cells -------------------------------------------------------------------------------
 
 
-def tree_column(axis: TreeAxis, nodes: NDArray[np.integer[Any]]) -> dict[str, pa.Array]:
-    return {axis.attribute.name: _label_cells(nodes, pa.array(axis.nodes.labels, pa.string()), np.asarray)}
+def tree_column(
+    axis: TreeAxis, nodes: NDArray[np.integer[Any]], told: Floats | None = None
+) -> dict[str, pa.Array]:
+    """The published column of these nodes, from whose rows the sets of nodes of the numbers ``told`` were told apart."""
+    name = axis.attribute.name
+    if axis.excluded is None or told is None:
+        return {name: _label_cells(nodes, pa.array(axis.nodes.labels, pa.string()), np.asarray)}
+    ends = axis.keep_below(BoxEnds(nodes.astype(np.float64), told, np.zeros(len(nodes), dtype=np.bool_)))
+    boxes = distinct_boxes(*ends)
+    return {name: _label_cells(boxes.which, axis.labels(boxes.ends), np.asarray)}
 
 
 def _label_cells(

@@ -17,9 +17,11 @@ from sfumato.encoding.domain import MISSING, Domain, OrderedDomain
 from sfumato.encoding.slices import Slices
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.route import fill_boxes, fill_places
-from sfumato.kernels.spans import Spans, unpack_spans
+from sfumato.kernels.spans import Spans, unpack_cells, unpack_spans
 from sfumato.policy.output import Output
 from sfumato.recoding.axis import Axis, BoxEnds, Floats, OrderedAxis, TreeAxis, axis_as_dict, axis_of
+from sfumato.recoding.decision_list import CellKeys, NumberCells
+from sfumato.recoding.exclusions import ExcludedNodes
 from sfumato.table.files import replace_atomically
 
 Ints = NDArray[np.int64]
@@ -29,12 +31,14 @@ Ints = NDArray[np.int64]
 class Tree:
     """The splits, one entry per node: children stand next to each other, after their parent.
 
+    axis       what a node is split on, -1 for a leaf; the number of axes: a list of cells, which are its children
     threshold  ordered axis: values up to it go to the first child (-inf: missing alone does)
     branch     the hierarchy node (of the axis of the parent's split) that this node stands for; -1 for the rest
     cover      (nodes, axes) the hierarchy node that covers the rows of a leaf, or that a split divides; else -1
     otherwise  which child takes missing numbers and values that no branch names; -1: none does, and missing is the lowest
                number
     labels     ends (nodes, axes) of what is published of leaves along ordered axes; None: their boxes
+    cells      which nodes are cells of lists; None: none
     """
 
     axis: NDArray[np.int32]
@@ -45,6 +49,7 @@ class Tree:
     cover: NDArray[np.int32]
     otherwise: NDArray[np.int32]
     labels: BoxEnds | None = None
+    cells: CellKeys | None = None
 
     @property
     def is_leaf(self) -> NDArray[np.bool_]:
@@ -71,6 +76,25 @@ class Tree:
         """The axis that made each node, -1 for the root."""
         return axis_above(self.axis, self.first_child, self.n_children)
 
+    def place_in_lists(self, cells: Floats, axes: Sequence[Axis], out: Ints) -> None:
+        """Send the rows that are at a list on: to the first cell that contains each, else to the pool, if there is one.
+
+        cells   (rows, axes) as ``RowCells.matrix`` gives them   IN
+        out     (rows,) the node that each row is at             IN+OUT
+        """
+        if self.cells is None:
+            return
+        n_axes = len(axes)
+        waiting = np.flatnonzero(self.axis[out] == n_axes)
+        levels = [axis.cells for axis in axes if axis.cells is not None]
+        for node in np.unique(out[waiting]).tolist():
+            rows = waiting[out[waiting] == node]
+            first, n_children = int(self.first_child[node]), int(self.n_children[node])
+            listed, has_pool = self.cells.cells_of(first, n_children, levels)
+            found = listed.locate(list(cells[rows].T))
+            is_there = found < n_children if has_pool else found < len(listed)
+            out[rows[is_there]] = first + found[is_there]
+
 
 FORMAT, FORMAT_OF_RESTS = 1, 2
 """Trees as published [LDR08], and those whose splits say where all other values go."""
@@ -93,8 +117,26 @@ def join_trees(parts: Sequence[Tree]) -> Tree:
     """One tree of consecutive parts, whose children are numbered through already."""
     labels = [part.labels for part in parts if part.labels is not None]
     joined = BoxEnds(*(np.concatenate(ends) for ends in zip(*labels, strict=True))) if labels else None
+    cells = [part.cells for part in parts if part.cells is not None]
+    listed = CellKeys(*(np.concatenate(each) for each in zip(*cells, strict=True))) if cells else None
     fields = {name: np.concatenate([getattr(part, name) for part in parts]) for name in FIELDS}
-    return Tree(**fields, labels=joined)
+    return Tree(**fields, labels=joined, cells=listed)
+
+
+def count_splits(
+    axis: NDArray[np.integer[Any]], tops: Sequence[int], levels: NDArray[np.integer[Any]] | None
+) -> NDArray[np.int64]:
+    """How many of these nodes are split on each axis, or are cells of lists below its top level.
+
+    levels   (cells, axes) those of cells, and -1 of other nodes; None: there are no lists
+    """
+    n_splits = np.bincount(axis[(axis >= 0) & (axis < len(tops))], minlength=len(tops))
+    return n_splits if levels is None else n_splits + ((levels >= 0) & (levels < np.array(tops))).sum(axis=0)
+
+
+def tops_of(axes: Sequence[Axis]) -> list[int]:
+    """The top level of each axis, 0 where there are no lists."""
+    return [0 if axis.cells is None else axis.cells.top for axis in axes]
 
 
 def axis_above(
@@ -127,7 +169,12 @@ class Router:
         self.is_tree = np.array([isinstance(axis, TreeAxis) for axis in axes], dtype=np.bool_)
         trees = [axis.nodes for axis in axes if isinstance(axis, TreeAxis)]
         offsets = np.cumsum([0, *(tree.n_nodes for tree in trees)])
-        self.top = np.array([axis.top if isinstance(axis, OrderedAxis) else np.inf for axis in axes])
+        self.top = np.array(
+            [
+                axis.top if isinstance(axis, OrderedAxis) else np.inf if axis.excluded is None else -1.0
+                for axis in axes
+            ]
+        )
         self.has_missing = ~self.is_tree & np.array([axis.has_missing for axis in axes], dtype=np.bool_)
         self.column = np.where(
             self.is_tree, np.cumsum(self.is_tree) - 1, np.cumsum(~self.is_tree) - 1
@@ -141,7 +188,8 @@ class Router:
     def branches(self, tree: Tree) -> Branches:
         """The branch of every node in that one sequence, in the order of the nodes."""
         above = tree.above()
-        shift = np.where((above >= 0) & (tree.branch >= 0), self.shift[above], 0)  # the rest is no node
+        # The rest is no node, and neither is a cell of a list.
+        shift = np.where(tree.branch >= 0, self.shift[np.where(tree.branch >= 0, above, 0)], 0)
         return Branches(tree.first_child, np.asarray(tree.branch + shift, dtype=np.int64))
 
     def fill_places(
@@ -179,14 +227,59 @@ class Router:
         return BoxEnds(np.where(self.is_tree, 0.0, np.nan), self.top, self.has_missing)
 
 
+def number_told_apart(axes: Sequence[Axis], tree: Tree, rest_of: Floats, ends: BoxEnds) -> BoxEnds:
+    """The ends, with the number of the set of nodes that were told apart on the way along axes that exclude them.
+
+    rest_of   (nodes, axes) of all nodes of the tree, the last split whose rest each is in, as ``fill_boxes`` finds it
+    ends      of some nodes, with the same in place of the high end
+    """
+    high = ends.high.copy()
+    for a, axis in enumerate(axes):
+        if not isinstance(axis, TreeAxis) or axis.excluded is None:
+            continue
+        told: dict[int, frozenset[int]] = {-1: frozenset()}
+        splits, at = np.unique(high[:, a], return_inverse=True)
+        for split in splits.astype(np.int64).tolist():
+            way = [split]
+            while way[-1] not in told:
+                way.append(int(rest_of[way[-1], a]))
+            for above, own in itertools.pairwise(reversed(way)):
+                first = tree.first_child[own]
+                branches = tree.branch[first : first + tree.n_children[own]]
+                told[own] = told[above].union(branches[branches >= 0].tolist())
+        numbers = [axis.excluded.number(told[split]) for split in splits.astype(np.int64).tolist()]
+        high[:, a] = np.array(numbers, dtype=np.float64)[at]
+    return ends._replace(high=high)
+
+
 # ---- codes become values ---------------------------------------------------------------------------
+
+
+def split_cells(leaves: Ints, n_axes: int) -> tuple[Ints, Ints | None]:
+    """The covers of leaves, and their cells, which stand behind them where a list has taken the place of splits.
+
+    >>> split_cells(np.array([[5, 7]]), 1), split_cells(np.array([[5, 7]]), 2)
+    ((array([[5]]), array([[7]])), (array([[5, 7]]), None))
+    """
+    return leaves[:, :n_axes], leaves[:, n_axes:] if leaves.shape[1] > n_axes else None
+
+
+def add_no_cells(leaves: Ints, n_columns: int) -> Ints:
+    """The covers of leaves with as many columns as those that have cells, too.
+
+    >>> add_no_cells(np.array([[5, 7]]), 4)
+    array([[ 5,  7, -1, -1]])
+    """
+    return np.pad(leaves, ((0, 0), (0, n_columns - leaves.shape[1])), constant_values=-1)
 
 
 def nodes_in_use(
     nodes: Nodes, covers: Ints, above: NDArray[np.int32], is_tree: Sequence[bool] | NDArray[np.bool_]
 ) -> list[Ints]:
-    """The hierarchy nodes of each axis that splits, branches and covers name; none of an ordered axis."""
+    """The hierarchy nodes of each axis that splits, branches, covers and cells name; none of an ordered axis."""
     none = np.zeros(0, dtype=np.int64)
+    covers, cells = split_cells(covers, len(is_tree))
+    keys = np.full((1, len(is_tree)), -1) if cells is None else unpack_cells(cells)[1]
     return [
         np.unique(
             np.concatenate(
@@ -194,6 +287,7 @@ def nodes_in_use(
                     nodes.branch[(above == a) & (nodes.branch >= 0)],
                     nodes.threshold[nodes.axis == a],
                     covers[covers[:, a] >= 0, a],
+                    keys[keys[:, a] >= 0, a],
                 ]
             )
         )
@@ -210,6 +304,7 @@ class RecodingPlan:
     roots      (axes,) number of the first node of an axis' hierarchy, as ``Axes`` has it
     left_out   columns that a release never has: identifiers and dropped ones
     slices     public slices of each ordered axis, that labels are narrowed to; none: labels are boxes
+    excludes   do labels of rests say what was told apart from them?
     """
 
     domains: Sequence[Domain]
@@ -217,6 +312,7 @@ class RecodingPlan:
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
     slices: Sequence[Slices | None] = ()
+    excludes: bool = False
 
     @property
     def is_tree(self) -> NDArray[np.bool_]:
@@ -234,26 +330,30 @@ class Decoder:
     slices: Sequence[Slices | None] = ()
 
     @classmethod
-    def of(cls, used: Sequence[Ints], plan: RecodingPlan) -> Decoder:
-        """For trees that use these hierarchy nodes."""
+    def of(cls, used: Sequence[Ints], plan: RecodingPlan, *, has_lists: bool) -> Decoder:
+        """For trees that use these hierarchy nodes, with lists among their nodes or not."""
         made = [
             axis_of(domain, nodes - root)
             for domain, nodes, root in zip(plan.domains, used, plan.roots, strict=True)
         ]
         axes, new = zip(*made, strict=True)
-        shown = tuple(
-            _as_shown(axis, own, plan.output) for axis, own in itertools.zip_longest(axes, plan.slices)
-        )
+        both = itertools.zip_longest(axes, plan.slices)
+        shown = tuple(_as_shown(axis, own, plan) for axis, own in both)
+        if has_lists:
+            of_each = zip(shown, plan.domains, plan.slices, strict=True)
+            shown = tuple(_with_levels(axis, domain, own) for axis, domain, own in of_each)
         return cls(plan.domains, plan.roots, shown, new, plan.slices)
 
     def tree(self, nodes: Nodes, covers: Ints, above: NDArray[np.int32]) -> Tree:
         """The same tree in values and in the nodes of pruned hierarchies.
 
-        covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none
+        covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none;
+                 with lists, the cells of the leaves stand behind them
         above    (nodes,) the axis that made each node, -1 for the root
         """
         is_leaf = nodes.axis < 0
-        labels = self._labels(is_leaf, covers) if self.slices else None
+        covers, cells = split_cells(covers, len(self.domains))
+        labels = self._labels(is_leaf, covers, cells) if self.slices else None
         n_nodes = len(nodes.axis)
         threshold = np.full(n_nodes, np.nan)
         branch = np.full(n_nodes, -1, dtype=np.int32)
@@ -270,29 +370,67 @@ class Decoder:
             cover[here, a] = new[nodes.threshold[here] - root]
             cover[is_leaf, a] = np.where(covers[:, a] < 0, -1, new[np.maximum(covers[:, a] - root, 0)])
         otherwise = nodes.otherwise.astype(np.int32)
+        keys = None if cells is None else self._keys(is_leaf, cells)
         return Tree(
-            nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover, otherwise, labels
+            nodes.axis, threshold, nodes.first_child, nodes.n_children, branch, cover, otherwise, labels, keys
         )
 
-    def _labels(self, is_leaf: NDArray[np.bool_], covers: Ints) -> BoxEnds:
-        """The slices that leaves have rows in; unlimited elsewhere."""
+    def _keys(self, is_leaf: NDArray[np.bool_], cells: Ints) -> CellKeys:
+        """The leaves that are cells, by level and key."""
+        found = CellKeys.nowhere((len(is_leaf), len(self.domains)))
+        levels, keys = unpack_cells(cells)
+        for a, domain in enumerate(self.domains):
+            is_cell = levels[:, a] >= 0
+            if not isinstance(domain, OrderedDomain):
+                keys[is_cell, a] = self.new[a][keys[is_cell, a] - self.roots[a]]
+        found.levels[is_leaf], found.keys[is_leaf] = levels, keys
+        return found
+
+    def _labels(self, is_leaf: NDArray[np.bool_], covers: Ints, cells: Ints | None) -> BoxEnds:
+        """The slices that leaves have rows in, cut to their cells; unlimited elsewhere."""
         shape = (len(is_leaf), len(self.domains))
         found = BoxEnds.unlimited(shape)
         for a, (domain, slices) in enumerate(zip(self.domains, self.slices, strict=True)):
             if slices is None or not isinstance(domain, OrderedDomain):
                 continue
             ends = narrow_spans(domain, slices, unpack_spans(np.maximum(covers[:, a], 0)))
+            if cells is not None:
+                ends = _cut_to_cells(ends, slices, *unpack_cells(cells[:, a]))
             for of_all, own in zip(found, ends, strict=True):
                 of_all[is_leaf, a] = np.where(covers[:, a] >= 0, own, of_all[is_leaf, a])
         return found
 
 
-def _as_shown(axis: Axis, slices: Slices | None, output: Output) -> Axis:
-    """The axis, knowing whether labels begin with a value of their rows, and how bounds tell of missing."""
-    if slices is None or not isinstance(axis, OrderedAxis):
+def _as_shown(axis: Axis, slices: Slices | None, plan: RecodingPlan) -> Axis:
+    """The axis, knowing how its labels begin, what they exclude, and how bounds tell of missing."""
+    if isinstance(axis, TreeAxis):
+        return replace(axis, excluded=ExcludedNodes(axis.nodes)) if plan.excludes else axis
+    if slices is None:
         return axis
-    is_flagged = output.has_bounds and axis.has_missing
+    is_flagged = plan.output.has_bounds and axis.has_missing
     return replace(axis, shows_least=slices.is_range and not slices.is_stepped, flags_missing=is_flagged)
+
+
+def _with_levels(axis: Axis, domain: Domain, slices: Slices | None) -> Axis:
+    """The axis, knowing the levels whose cells decision lists are made of."""
+    if isinstance(axis, TreeAxis):
+        assert not isinstance(domain, OrderedDomain)
+        return replace(axis, height=domain.hierarchy.height)
+    assert slices is not None
+    cells = NumberCells(
+        slices.lower, slices.step, slices.n_steps, axis.has_missing, is_stepped=slices.is_stepped
+    )
+    return replace(axis, cells=cells)
+
+
+def _cut_to_cells(ends: BoxEnds, slices: Slices, levels: Ints, keys: Ints) -> BoxEnds:
+    """The ends, inside cells of numbers; a cell of missing numbers cuts nothing."""
+    is_cut, known = (levels >= 0) & (keys >= 0), np.maximum(keys, 0)
+    width = np.clip(levels, 0, slices.n_steps.bit_length())
+    first = np.where(is_cut, known << width, 0)
+    last = np.where(is_cut, (known + 1 << width) - 1, slices.n_steps)
+    low, high = slices.ends(first, last)
+    return BoxEnds(np.maximum(ends.low, low), np.minimum(ends.high, high), ends.missing)
 
 
 def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds:
@@ -324,7 +462,7 @@ def write_document(
 def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
     """The nodes as they are stored; a threshold of null is missing, or none."""
     is_ordered = np.array([isinstance(axis, OrderedAxis) for axis in axes])
-    has_threshold = ~tree.is_leaf & is_ordered[tree.axis] & np.isfinite(tree.threshold)
+    has_threshold = np.append(is_ordered, [False, False])[tree.axis] & np.isfinite(tree.threshold)
     columns = {
         "axis": tree.axis,
         "threshold": pa.array(tree.threshold, mask=~has_threshold),
@@ -339,6 +477,9 @@ def table_of(tree: Tree, axes: Sequence[Axis]) -> pa.Table:
     if tree.labels is not None:
         for of_axis in np.flatnonzero(is_ordered).tolist():
             columns |= _label_columns(tree, tree.labels, of_axis)
+    if tree.cells is not None:
+        for place, (levels, keys) in enumerate(zip(tree.cells.levels.T, tree.cells.keys.T, strict=True)):
+            columns[f"level_{place}"], columns[f"key_{place}"] = levels, keys
     return pa.table(columns)
 
 
@@ -376,7 +517,18 @@ def tree_from(nodes: pa.Table, n_axes: int) -> Tree:
         if "otherwise" in nodes.column_names
         else np.full(nodes.num_rows, -1, dtype=np.int32),
         _labels_from(nodes, n_axes),
+        _cells_from(nodes, n_axes),
     )
+
+
+def _cells_from(nodes: pa.Table, n_axes: int) -> CellKeys | None:
+    """The cells of lists that ``table_of`` stored, None if there are none."""
+    if "level_0" not in nodes.column_names:
+        return None
+    found = CellKeys.nowhere((nodes.num_rows, n_axes))
+    for a in range(n_axes):
+        found.levels[:, a], found.keys[:, a] = nodes.column(f"level_{a}"), nodes.column(f"key_{a}")
+    return found
 
 
 def _labels_from(nodes: pa.Table, n_axes: int) -> BoxEnds | None:

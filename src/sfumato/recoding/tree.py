@@ -47,8 +47,11 @@ from sfumato.recoding.splits import (
     Tree,
     axis_above,
     bytes_per_node,
+    count_splits,
     nodes_in_use,
+    number_told_apart,
     table_of,
+    tops_of,
     tree_from,
     write_document,
 )
@@ -77,19 +80,26 @@ class Recoding(Recoder):
     def n_groups(self) -> int:
         return int(self.tree.is_leaf.sum())
 
+    @property
+    def has_overlaps(self) -> bool:
+        """May a label cover values that other groups were told apart by?"""
+        is_rest = self.tree.above() >= 0
+        return bool(np.any(self.tree.branch[is_rest] < 0))
+
     def n_splits(self) -> dict[str, int]:
-        """How often each quasi-identifier was split."""
-        counts = np.bincount(self.tree.axis[~self.tree.is_leaf], minlength=len(self.axes))
+        """How often each quasi-identifier was split; each cell of a list counts for those that it divides."""
+        levels = None if self.tree.cells is None else self.tree.cells.levels
+        counts = count_splits(self.tree.axis, tops_of(self.axes), levels)
         return {axis.attribute.name: int(n) for axis, n in zip(self.axes, counts, strict=True)}
 
     def boxes(self) -> BoxEnds:
-        """Ends (nodes, axes) of the box of every node, narrowed to its cover and its label."""
+        """Ends (nodes, axes) of the box of every node, as ``path_ends`` gives them."""
         router, shape = Router(self.axes), (self.tree.n_nodes, len(self.axes))
         ends = BoxEnds(np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.bool_))
         for of_all, of_root in zip(ends, router.everything(), strict=True):
             of_all[0] = of_root
         router.fill_boxes(self.tree, ends)
-        return self.tree.narrow(ends)
+        return number_told_apart(self.axes, self.tree, ends.high, self.tree.narrow(ends))
 
     def leaf_boxes(self) -> Sequence[DistinctBoxes]:
         """The distinct boxes of the leaves along each axis, worked out once: rows and report both begin with them."""
@@ -109,8 +119,8 @@ class Recoding(Recoder):
         boxes = [own._replace(which=own.which[number]) for own in self.leaf_boxes()]
         return self.columns_of_distinct(boxes, expand)
 
-    def ends(self, places: Places) -> BoxEnds:
-        """The ends (places, axes) of the boxes of these nodes of the tree."""
+    def path_ends(self, places: Places) -> BoxEnds:
+        """The ends (places, axes) of the boxes of these nodes of the tree, with all that was told apart on the way."""
         return self.boxes().take(places)
 
     def _group_ends(self, a: int) -> BoxEnds:
@@ -124,8 +134,9 @@ class Recoding(Recoder):
 
     def _places(self, cells: RowCells) -> NDArray[np.int64]:
         router, branches = self._router()
-        out = np.zeros(cells.n_rows, dtype=np.int64)
-        router.fill_places(cells.matrix(self.axes), self.tree, branches, out)
+        out, matrix = np.zeros(cells.n_rows, dtype=np.int64), cells.matrix(self.axes)
+        router.fill_places(matrix, self.tree, branches, out)
+        self.tree.place_in_lists(matrix, self.axes, out)
         return out
 
     def _router(self) -> tuple[Router, Branches]:
@@ -224,10 +235,12 @@ def read(
 def recoding_of(nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan) -> Recoding:
     """The recoding of a grown tree: codes become values, and hierarchies keep only the nodes in use.
 
-    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none
+    covers   (leaves, axes) the hierarchy node that covers the rows of a leaf, or their span; -1 where there is none;
+             with lists, the cells of the leaves stand behind them
     """
     above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
-    decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan)
+    has_lists = covers.shape[1] > len(plan.domains)
+    decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan, has_lists=has_lists)
     return Recoding(decoder.axes, decoder.tree(nodes, covers, above), plan.output, plan.left_out)
 
 

@@ -28,6 +28,7 @@ from sfumato.recoding.splits import (
     Decoder,
     RecodingPlan,
     Tree,
+    add_no_cells,
     axis_above,
     bytes_per_node,
     join_trees,
@@ -66,7 +67,10 @@ class AnyTree(Protocol):
     """Where the pieces of a tree go."""
 
     def piece(self, nodes: Nodes, covers: NDArray[np.int64]) -> int:
-        """Keep a subtree in codes, as ``TreeGrower`` gives it, and return its number."""
+        """Keep a subtree in codes, as ``TreeGrower`` gives it, and return its number.
+
+        covers   (leaves, axes), or twice as many columns if cells stand behind, see ``split_cells``
+        """
         ...
 
     def finish(
@@ -117,14 +121,15 @@ class HeldTree:
     ) -> Recoding:
         """The recoding of the top tree with its pieces, as ``AnyTree`` says."""
         whole, n_axes = top, len(plan.domains)
-        covers = np.full((len(top.axis), n_axes), -1, dtype=np.int64)  # by node
+        n_columns = max([n_axes, *(covers.shape[1] for _, covers in self._pieces)])
+        covers = np.full((len(top.axis), n_columns), -1, dtype=np.int64)  # by node
         for leaf in np.flatnonzero(top.axis < 0).tolist():
             if leaf not in piece_of_leaf:
-                covers[leaf] = leaf_covers[leaf]
+                covers[leaf, :n_axes] = leaf_covers[leaf]
                 continue
             nodes, own = self._pieces[piece_of_leaf[leaf]]
-            by_node = np.full((len(nodes.axis), n_axes), -1, dtype=np.int64)
-            by_node[nodes.axis < 0] = own
+            by_node = np.full((len(nodes.axis), n_columns), -1, dtype=np.int64)
+            by_node[nodes.axis < 0, : own.shape[1]] = own
             whole, covers = _hang(nodes, whole, leaf), np.concatenate([covers, by_node[1:]])
             covers[leaf] = by_node[0]
         return recoding_of(whole, covers[whole.axis < 0], plan)
@@ -141,6 +146,7 @@ class _Piece(NamedTuple):
     offset: int
     n_nodes: int
     n_leaves: int
+    n_columns: int  # of its covers, and cells
 
 
 class TreeWriter:
@@ -153,6 +159,8 @@ class TreeWriter:
     def __init__(self, folder: Path, is_tree: NDArray[np.bool_], *, memory: int | None = None) -> None:
         self.folder, self.is_tree, self.n_axes, self.memory = folder, is_tree, len(is_tree), memory
         self.pieces: list[_Piece] = []
+        self.n_columns = self.n_axes
+        """Columns of covers, and of cells behind them as soon as there is a list."""
         self.used = np.zeros(0, dtype=np.bool_)
         """Is a hierarchy node in use? All hierarchies are numbered in one sequence."""
         self.path = folder / "tree"
@@ -170,7 +178,8 @@ class TreeWriter:
         root = (
             int(nodes.axis[0]), int(nodes.threshold[0]), int(nodes.n_children[0]), int(nodes.otherwise[0]), one_leaf,
         )  # fmt: skip
-        self.pieces.append(_Piece(*root, offset, len(nodes.axis), len(covers)))
+        self.pieces.append(_Piece(*root, offset, len(nodes.axis), *covers.shape))
+        self.n_columns = max(self.n_columns, covers.shape[1])
         return len(self.pieces) - 1
 
     def _note(self, found: Sequence[NDArray[np.int64]]) -> None:
@@ -192,7 +201,7 @@ class TreeWriter:
         above = axis_above(top.axis, top.first_child, top.n_children)
         self._note(nodes_in_use(top, covers, above, plan.is_tree))
         used = [self._in_use(*pair) for pair in zip(plan.domains, plan.roots, strict=True)]
-        decoder = Decoder.of(used, plan)
+        decoder = Decoder.of(used, plan, has_lists=self.n_columns > self.n_axes)
         n_nodes = len(top.axis) + sum(self.pieces[number].n_nodes - 1 for number in piece_of_leaf.values())
         narrow = np.int32 if n_nodes <= np.iinfo(np.int32).max else np.int64
         trees = (
@@ -238,7 +247,8 @@ class TreeWriter:
             whole.first_child[leaf], whole.n_children[leaf] = behind, piece.n_children
             whole.otherwise[leaf] = piece.otherwise
             behind += piece.n_nodes - 1
-        return whole, np.array(covers, dtype=np.int64).reshape(len(covers), self.n_axes)
+        found = [add_no_cells(own[None, :], self.n_columns) for own in covers]
+        return whole, np.concatenate([np.zeros((0, self.n_columns), dtype=np.int64), *found])
 
     def _trees(
         self,
@@ -268,9 +278,10 @@ class TreeWriter:
             found = {
                 name: np.fromfile(file, dtype=kind, count=piece.n_nodes) for name, kind in _STORED.items()
             }
-            covers = np.fromfile(file, dtype=np.int64, count=piece.n_leaves * self.n_axes)
+            covers = np.fromfile(file, dtype=np.int64, count=piece.n_leaves * piece.n_columns)
         no_rows = np.zeros(piece.n_nodes, dtype=np.int64)
-        return Nodes(**found, start=no_rows, end=no_rows), covers.reshape(piece.n_leaves, self.n_axes)
+        leaves = add_no_cells(covers.reshape(piece.n_leaves, piece.n_columns), self.n_columns)
+        return Nodes(**found, start=no_rows, end=no_rows), leaves
 
 
 def _write_trees(path: Path, trees: Iterator[Tree], axes: Sequence[Axis]) -> None:
@@ -327,16 +338,17 @@ def recode_piece(
 def _path_nodes(path: Sequence[PathStep], domains: Sequence[Domain]) -> tuple[Nodes, int]:
     """The splits of a path, with no more children than boxes need, and the node where the path ends.
 
-    The box below a split of a hierarchy is the branch taken; that below a threshold is one of its two sides.
+    The box below a split of a hierarchy is the branch taken, or the rest of all branches; that below a threshold is one of
+    its two sides.
     """
     axis, threshold, first_child, n_children, branch, otherwise = [-1], [0], [-1], [0], [-1], [-1]
     at = 0
     for step in path:
-        is_ordered = isinstance(domains[step.axis], OrderedDomain)
-        kept = [int(x) for x in step.branches] if is_ordered else [int(step.branches[step.taken])]
+        needs_all = isinstance(domains[step.axis], OrderedDomain) or step.branches[step.taken] < 0
+        kept = [int(x) for x in step.branches] if needs_all else [int(step.branches[step.taken])]
         axis[at], threshold[at] = step.axis, step.threshold
         first_child[at], n_children[at], otherwise[at] = len(axis), len(kept), step.otherwise
-        at = len(axis) + (step.taken if is_ordered else 0)
+        at = len(axis) + (step.taken if needs_all else 0)
         axis += [-1] * len(kept)
         threshold += [0] * len(kept)
         first_child += [-1] * len(kept)

@@ -214,11 +214,13 @@ def _caption(plane: Plane, groups: PublishedGroups, schema: Schema) -> str:
         return f"The {n:,} rectangles hold {n_groups:,} groups; the narrowest are drawn together."
     sides = [scale.name for scale in (plane.x, plane.y) if scale is not None]
     others = [name for name in schema.names(Role.QUASI_IDENTIFIER) if name not in sides]
-    left_out = (
-        f"The picture leaves out {list_names(others)}: groups that differ only there lie on top of each other. "
-        if not plane.is_flat
-        else "Narrow groups are drawn together. "
-    )
+    if plane.is_flat:
+        left_out = "Narrow groups are drawn together. "
+    elif others:
+        hidden = f"The picture leaves out {list_names(others)}: "
+        left_out = f"{hidden}groups that differ only there lie on top of each other. "
+    else:
+        left_out = "Labels may cover values of other groups, so that groups lie on top of each other. "
     return (
         f"{left_out}So {n:,} rectangles stand for {n_groups:,} groups. A line is drawn where many groups end. "
         "The rows of a group that reaches across a line are divided between both sides, in proportion: how many "

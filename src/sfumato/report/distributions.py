@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.domain import EXACT_LIMIT
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.recoding.axis import BoxEnds, OrderedAxis, TreeAxis
+from sfumato.recoding.axis import BoxEnds, OrderedAxis, TreeAxis, labels_of
 from sfumato.report.groups import Leaves, PublishedGroups
 from sfumato.report.plot_axis import PlotAxis, divisor, line_of, stretches, ticks_of, value_text
 from sfumato.report.rows import View
@@ -219,8 +219,9 @@ def _in_order(attribute: Attribute, leaves: Leaves | None) -> Iterator[str | Non
     """The labels of numbers and dates have an order of their own, that of their hierarchy."""
     a = _axis(attribute, leaves)
     if leaves is not None and a is not None and attribute.kind is not Kind.CATEGORY:
-        axis = leaves.recoding.axes[a]
-        yield from axis.nodes.labels if isinstance(axis, TreeAxis) else ()
+        axis, ends = leaves.recoding.axes[a], leaves.boxes[a].ends
+        if isinstance(axis, TreeAxis):
+            yield from labels_of(axis, ends.take(np.lexsort((ends.high, ends.low)))).to_pylist()
 
 
 # ---- pictures --------------------------------------------------------------------------------------

@@ -226,7 +226,7 @@ def details_of(policy: Policy, cells: Source, weight: Ints | None) -> dict[str, 
     return {
         attribute.name: DistinctCells.of(
             map(cells.column, label_or_bounds(attribute, cells_of(attribute, cells))), rows
-        ).detail(attribute)
+        ).detail(attribute, excludes=policy.excludes_in_labels)
         for attribute in policy.schema.quasi_identifiers
     }
 
@@ -298,5 +298,9 @@ def _hides_missing(axis: Axis, ends: BoxEnds) -> NDArray[np.bool_]:
     if not axis.has_missing:
         return np.zeros(len(ends.low), dtype=np.bool_)
     if isinstance(axis, TreeAxis):
-        return np.asarray((ends.low == 0) & (axis.nodes.labels[0] is not None))
+        is_root = (ends.low == 0) & (axis.nodes.labels[0] is not None)
+        if axis.excluded is not None:
+            excludes = [axis.excluded.names_missing(number) for number in ends.high.astype(np.int64).tolist()]
+            is_root &= ~np.array(excludes, dtype=np.bool_)
+        return np.asarray(is_root)
     return np.asarray(ends.missing & ~np.isneginf(ends.high))

@@ -76,7 +76,8 @@ class PlotRectangle:
 class Plane:
     """The two attributes that were split most often (or the only one), and rectangles that divide their plane.
 
-    ``is_flat``: no other attribute was split, so that the published boxes do not overlap here.
+    ``is_flat``: no other attribute was split, and no label covers values of other groups, so that the published boxes do
+    not overlap here.
     ``is_whole``: no published box lies across a line.
     """
 
@@ -97,7 +98,7 @@ def plane_of(leaves: Leaves) -> Plane | None:
         _Side.of(leaves.recoding.axes[a], leaves.boxes[a], leaves.rows)
         for a in _choose_sides(leaves, split[:2])
     ]
-    is_flat = len(split) <= len(sides)
+    is_flat = len(split) <= len(sides) and not leaves.recoding.has_overlaps
     is_whole = is_flat and len(leaves.rows) <= EXACT.most
     rectangles = _divide(sides, leaves.rows, EXACT if is_whole else ROUGH)
     y = sides[1].scale if len(sides) > 1 else None
@@ -210,9 +211,11 @@ def _divide(sides: Sequence[_Side], rows: Ints, canvas: Canvas) -> tuple[PlotRec
 
 
 def _best_cut(region: _Region, places: Sequence[Floats], canvas: Canvas) -> tuple[int, int] | None:
-    """(scale, edge) of the line that gains most; a long side is cut rather than a short one."""
-    sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
+    """(scale, edge) of the line that gains most; a long side is cut rather than a short one, and no gap between boxes."""
     best, found = 0.0, None
+    if not region.n_rows:
+        return found
+    sides = [place[last] - place[first] for place, (first, last) in zip(places, region.border, strict=True)]
     for a, (first, last) in enumerate(region.border):
         across = sides[1 - a] * canvas.shape ** (2 * a - 1) if len(sides) > 1 else 0.0
         least = max(canvas.thinnest, across / canvas.slenderest)

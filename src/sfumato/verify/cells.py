@@ -27,6 +27,7 @@ from sfumato.policy.kinds import read_day
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
 from sfumato.table.cells import texts
+from sfumato.verify.exclusions import RestLabel
 from sfumato.verify.groups import group, sum_rows, with_missing
 
 Ints = NDArray[np.int64]
@@ -140,14 +141,14 @@ class DistinctCells:
         columns = [pa.concat_arrays(same) for same in zip(*(part.columns for part in parts), strict=True)]
         return cls.of(columns, np.concatenate([part.rows for part in parts]))
 
-    def detail(self, attribute: Attribute) -> Detail:
-        """How much these cells tell."""
+    def detail(self, attribute: Attribute, *, excludes: bool = False) -> Detail:
+        """How much these cells tell; ``excludes``: labels of rests say what they exclude."""
         if attribute.is_ordered:
             levels = _levels_as_written(self.columns[0], attribute) if len(self.columns) == 1 else None
             if levels is not None:
                 return Detail.of(levels, self.rows)
             return Detail.of(_ordered_levels(list(self._ends(attribute)), attribute.bounds), self.rows)
-        level = level_of(attribute)
+        level = level_of(attribute, excludes=excludes)
         return Detail.of([level(label) for label in self.columns[0].to_pylist()], self.rows)
 
     def _ends(self, attribute: Attribute) -> Iterable[Range]:
@@ -284,8 +285,8 @@ def _ordered_levels(cells: Sequence[Range], bounds: Ends | None) -> list[int]:
 # ---- labels of hierarchies ---------------------------------------------------------------------------
 
 
-def level_of(attribute: Attribute) -> Callable[[str | None], int]:
-    """Tells of a label of the column's hierarchy how much it tells.
+def level_of(attribute: Attribute, *, excludes: bool = False) -> Callable[[str | None], int]:
+    """Tells of a label of the column's hierarchy how much it tells; one that ``excludes`` something tells a part.
 
     >>> [level_of(Attribute("zip", "quasi-identifier", hierarchy={"mask": 5}))(x) for x in ("53715", "53***", "*", None)]
     [0, 1, 2, 3]
@@ -297,6 +298,8 @@ def level_of(attribute: Attribute) -> Callable[[str | None], int]:
             return MISSING
         if label == root or not label.strip(ROOT):
             return NOTHING
+        if excludes and RestLabel.read(label):
+            return NARROWED
         return EXACT if is_value(label) else NARROWED
 
     return level

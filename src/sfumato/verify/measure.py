@@ -262,7 +262,8 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     policy = parts[0].policy
     one_value = {name: sum(found.one_value[name] for found in measures) for name in measures[0].one_value}
     cells = {name: DistinctCells.join([part.cells[name] for part in parts]) for name in parts[0].cells}
-    details = {name: found.detail(policy.schema[name]) for name, found in cells.items()}
+    excludes = policy.excludes_in_labels
+    details = {name: found.detail(policy.schema[name], excludes=excludes) for name, found in cells.items()}
     names = {name for found in measures for name in found.respelled}
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
     found = Measures(rows, groups, requirements, details, one_value, respelled)

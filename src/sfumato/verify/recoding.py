@@ -4,7 +4,7 @@ A recoding says how further rows are recoded: a tree of splits, or one cut for e
 the rows do, so
 
 - its boxes are the boxes that the rows show, all of them and no others;
-- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have;
+- the nodes of its hierarchies are nodes of those that the policy declares, down to labels that rows have or exclude;
 - every field has the one form that it is written in, and nothing stands beside the fields.
 
 Shares nothing with the modules that make recodings and apply them.
@@ -32,7 +32,9 @@ from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered
+from sfumato.verify.cell_lists import NodeLevels, NumberLevels, check_lists
 from sfumato.verify.checks import Check, Unfit
+from sfumato.verify.exclusions import MISSING
 from sfumato.verify.files import Hidden, check_parquet, read_json
 from sfumato.verify.groups import Combinations, GroupedRows
 from sfumato.verify.statistics import span_of
@@ -68,6 +70,8 @@ class ThresholdAxis:
     has_missing: bool
     is_closed: bool = False
     """Labels begin with a value of their rows."""
+    levels: NumberLevels | None = None
+    """Of the cells of lists, if there are any."""
     is_flagged: bool = False
     """A column beside the bounds says whether missing is among the values; else the low bound is empty then."""
 
@@ -117,20 +121,41 @@ class ThresholdAxis:
 
 @dataclass(frozen=True, slots=True)
 class NodeAxis:
-    """A column that is split along its hierarchy."""
+    """A column that is split along its hierarchy; with ``excludes``, labels of rests say what they exclude."""
 
     attribute: Attribute
     labels: Sequence[str | None]
     parent: Sequence[int]
+    excludes: bool = False
+    levels: NodeLevels | None = None
 
     @property
     def shape(self) -> AxisShape:
-        return AxisShape(0.0, 0.0, len(self.labels))
+        return AxisShape(0.0, 0.0, len(self.labels), self.excludes)
 
     def cells(self, ends: BoxEnds, _output: Output) -> dict[str, pa.Array]:
-        """What boxes are published as: the label of their node."""
-        at = pa.array(ends.low.astype(np.int64))
-        return {self.attribute.name: pa.array(self.labels, pa.string()).take(at)}
+        """What boxes are published as: the label of their node, and what it excludes."""
+        labels = [self.labels[node] for node in ends.low.astype(np.int64).tolist()]
+        for box, excluded in enumerate(self.excluded(ends)):
+            if excluded:
+                names = (MISSING if name is None else name for name in excluded)
+                labels[box] = f"{labels[box]} (not {', '.join(names)})"
+        return {self.attribute.name: pa.array(labels, pa.string())}
+
+    def excluded(self, ends: BoxEnds) -> list[list[str | None]]:
+        """The labels of what was told apart below the node of each box, in the order of the hierarchy."""
+        boxes = zip(ends.low.astype(np.int64).tolist(), ends.told, strict=True) if self.excludes else ()
+        return [
+            [self.labels[other] for other in sorted(told) if self._is_below(other, node)]
+            for node, told in boxes
+        ]
+
+    def _is_below(self, other: int, node: int) -> bool:
+        while other > node:
+            other = self.parent[other]
+            if other == node:
+                return True
+        return False
 
     @property
     def ends(self) -> set[str | None]:
@@ -155,24 +180,32 @@ def _write_numbers(values: Floats, kind: Kind) -> pa.Array:
     )
 
 
-def _axis(entry: Any, attribute: Attribute) -> Axis:
-    """One attribute of the document, compared with the policy; KeyError, TypeError or ValueError if it is none."""
+def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
+    """One attribute of the document, compared with the policy; KeyError, TypeError or ValueError if it is none.
+
+    ``excludes``: labels of rests say what they exclude.
+    """
     if not isinstance(entry, dict) or type(entry.get("missing")) is not bool:
         raise TypeError
     if attribute.is_ordered:
-        _expect_keys(entry, ORDERED_AXIS | ({"closed", "flagged"} & entry.keys()))
+        _expect_keys(entry, ORDERED_AXIS | ({"closed", "flagged", "levels"} & entry.keys()))
         numbers = [entry["low"], entry["high"], *([] if entry["grid"] is None else [entry["grid"]])]
         if entry["kind"] != "ordered" or not all(type(number) in (int, float) for number in numbers):
             raise TypeError
         low, high, *grid = map(_finite, numbers)
         is_closed, is_flagged = (entry.get(key, False) is True for key in ("closed", "flagged"))
+        levels = NumberLevels.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
         return ThresholdAxis(
-            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed, is_flagged
+            attribute, low, high, grid[0] if grid else None, entry["missing"], is_closed, levels, is_flagged
         )
-    _expect_keys(entry, TREE_AXIS)
-    axis = NodeAxis(attribute, entry["labels"], entry["parent"])
+    _expect_keys(entry, TREE_AXIS | ({"excluding"} if excludes else set()) | ({"levels"} & entry.keys()))
+    axis = NodeAxis(attribute, entry["labels"], entry["parent"], excludes)
+    if entry.get("excluding", excludes) is not excludes:
+        raise TypeError
     if entry["kind"] != "tree" or len(axis.labels) != len(axis.parent) or list(axis.parent[:1]) != [-1]:
         raise TypeError
+    if "levels" in entry:
+        axis = replace(axis, levels=NodeLevels.of(entry["levels"], axis.parent))
     attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
     _check_nodes(axis, attribute, has_missing=entry["missing"])
     return axis
@@ -254,7 +287,8 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
         entries = document["attributes"]
         if [entry["name"] for entry in entries] != [attribute.name for attribute in quasi]:
             raise Unfit("its attributes are not the quasi-identifiers")
-        axes = [_axis(entry, attribute) for entry, attribute in zip(entries, quasi, strict=True)]
+        excludes = policy.excludes_in_labels
+        axes = [_axis(*pair, excludes=excludes) for pair in zip(entries, quasi, strict=True)]
         if is_cuts:
             return _cut_recoding(document, axes)
         if has_file:
@@ -276,8 +310,14 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
 
 
 def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis], *, has_rests: bool) -> ReadRecoding:
-    tree = StoredTree.of(nodes, [axis.shape for axis in axes], has_rests=has_rests)
-    return ReadRecoding(axes, tree.leaf_ends(), int(np.count_nonzero(tree.axis < 0)), is_tree=True)
+    levels = [axis.levels for axis in axes if axis.levels is not None]
+    if levels and (len(levels) < len(axes) or not has_rests):
+        raise Unfit("only some of its attributes have levels")
+    tree = StoredTree.of(nodes, [axis.shape for axis in axes], has_rests=has_rests, has_lists=bool(levels))
+    ends = tree.leaf_ends()
+    if levels:
+        check_lists(tree, levels, ends)
+    return ReadRecoding(axes, ends, int(np.count_nonzero(tree.axis < 0)), is_tree=True)
 
 
 def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
@@ -319,10 +359,13 @@ class AxisCells:
             missing_name(axis.attribute.name) if may_flag and isinstance(axis, ThresholdAxis) else None
         )
         cells = axis.cells(ends, output)
+        excluded = axis.excluded(ends) if isinstance(axis, NodeAxis) else []
         encoded = {name: column.dictionary_encode("encode") for name, column in cells.items()}
         self.known = {name: column.dictionary for name, column in encoded.items()}
         places = {name: column.indices.to_numpy().astype(np.int64) for name, column in encoded.items()}
         self.combined, of_ends = None, places[next(iter(places))]
+        self.excluded = list(zip(of_ends.tolist(), excluded, strict=False))
+        """Of some cells by number, the labels of what they exclude."""
         if len(places) > 1:
             combined, of_ends = np.unique(self._key(places), return_inverse=True)
             self.combined = pa.array(combined)
@@ -428,5 +471,6 @@ class RecodingMatch:
             if isinstance(axis, NodeAxis):
                 (known,) = pieces.known.values()
                 shown = {known[int(at)].as_py() for at in np.flatnonzero(seen)}
+                shown |= {label for at, labels in pieces.excluded if seen[at] for label in labels}
                 n += len(axis.ends - shown)
         return n

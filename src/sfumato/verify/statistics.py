@@ -15,9 +15,9 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,7 @@ from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
 from sfumato.table.source import Source
+from sfumato.verify.exclusions import MISSING, RestLabel
 from sfumato.verify.groups import GroupedRows
 from sfumato.verify.rows import names_of_statistics
 
@@ -71,7 +72,8 @@ def check_statistics(rows: GroupedRows, policy: Policy) -> Iterator[Finding]:
             continue
         if attribute.role is Role.QUASI_IDENTIFIER:
             claim = f"the statistics of {attribute.name!r} lie in the ranges beside them"
-            holds = _lie_inside(rows.source, attribute, found, one_row)
+            spans = _spans(rows.source, attribute, one_row, excludes=policy.excludes_in_labels)
+            holds = _lie_inside(spans, found)
         else:
             claim = f"the statistics of {attribute.name!r} are those of the rows"
             holds = _are_right(rows, attribute, found)
@@ -137,13 +139,11 @@ NOTHING = Span(math.inf, -math.inf)
 ONLY_MISSING = Span(math.inf, -math.inf, may_be_missing=True)
 
 
-def _lie_inside(
-    source: Source, attribute: Attribute, found: dict[str, pa.Array], one_row: Ints
-) -> NDArray[np.bool_]:
+def _lie_inside(spans: tuple[Floats, Floats, Bools], found: dict[str, pa.Array]) -> NDArray[np.bool_]:
     is_there = [_is_there(cells) for cells in found.values()]
     has_value = np.logical_and.reduce(is_there)
     is_missing = ~np.logical_or.reduce(is_there)
-    low, high, may_be_missing = _spans(source, attribute, one_row)
+    low, high, may_be_missing = spans
     values = {word: _values(cells).astype(np.float64) for word, cells in found.items()}
     for value in values.values():
         has_value &= (value >= low) & (value <= high)
@@ -153,13 +153,16 @@ def _lie_inside(
     return np.asarray(has_value | (is_missing & may_be_missing))
 
 
-def _spans(source: Source, attribute: Attribute, one_row: Ints) -> tuple[Floats, Floats, Bools]:
+def _spans(
+    source: Source, attribute: Attribute, one_row: Ints, *, excludes: bool
+) -> tuple[Floats, Floats, Bools]:
     """What the cell of each group leaves open; anything where the label is not published."""
     if attribute.name not in source.names:
         n = len(one_row)
         return np.full(n, -np.inf), np.full(n, np.inf), np.ones(n, dtype=np.bool_)
     cells = texts(source.column(attribute.name).take(pa.array(one_row)), Attribute("", Role.OTHER))
-    spans = [*(span_of(label, attribute) for label in cells.dictionary.to_pylist()), ONLY_MISSING]
+    read = _span_of_rest if excludes else span_of
+    spans = [*(read(label, attribute) for label in cells.dictionary.to_pylist()), ONLY_MISSING]
     at = cells.indices.fill_null(len(spans) - 1).to_numpy(zero_copy_only=False)
     ends = np.array([span.reach for span in spans])[at]
     return ends[:, 0], ends[:, 1], np.array([span.may_be_missing for span in spans])[at]
@@ -188,16 +191,45 @@ def span_of(label: str, attribute: Attribute) -> Span:
     return Span(low, high, plain != label, opening == "(", closing == ")")
 
 
-def _span_of_node(label: str, attribute: Attribute, tree: Hierarchy) -> Span:
-    """From the least to the greatest leaf under the nodes of that label. Missing belongs to the root alone."""
-    nodes = [node for node, name in enumerate(tree.labels) if name == label]
+def _span_of_rest(label: str, attribute: Attribute) -> Span:
+    """The same of a label that may exclude something: what the policy lists as leaves of that is no value of it.
+
+    >>> age = Attribute("age", "quasi-identifier", Kind.NUMBER, hierarchy={"tree": {"*": {"young": ["1", "9"], "90": None}}})
+    >>> _span_of_rest("* (not young, missing)", age)
+    Span(low=90.0, high=90.0, may_be_missing=False, is_above=False, is_below=False)
+    """
+    rest = RestLabel.read(label)
+    if rest is None:
+        return span_of(label, attribute)
+    if isinstance(attribute.hierarchy, Given):
+        tree = attribute.hierarchy.tree
+        excluded = rest.excluded({MISSING, *tree.labels}.__contains__)
+        found = _span_of_node(rest.node, attribute, tree, excluded)
+    else:
+        excluded = rest.excluded(lambda name: name == MISSING or span_of(name, attribute) != NOTHING)
+        found = span_of(rest.node, attribute)
+    return replace(found, may_be_missing=found.may_be_missing and MISSING not in excluded)
+
+
+def _span_of_node(
+    label: str, attribute: Attribute, tree: Hierarchy, excluded: frozenset[str] = frozenset()
+) -> Span:
+    """From the least to the greatest leaf under the nodes of that label. Missing belongs to the root alone.
+
+    Leaves under nodes of the labels that are ``excluded`` are left out, unless a label stands at several nodes.
+    """
     known: list[float] = []
-    for leaf in {int(leaf) for node in nodes for leaf in tree.leaf_nodes[tree.low[node] : tree.high[node]]}:
+    alone = {name for name in excluded if tree.labels.count(name) == 1}
+    for leaf in _leaves_under({label}, tree) - _leaves_under(alone, tree):
         with suppress(ValueError):  # a leaf that no number is found at
             known += _ends(str(tree.labels[leaf]), attribute.kind)
-    if not known:
-        return NOTHING
-    return Span(min(known), max(known), may_be_missing=label == tree.labels[0])
+    may_be_missing = label == tree.labels[0]
+    return Span(min(known, default=math.inf), max(known, default=-math.inf), may_be_missing)
+
+
+def _leaves_under(labels: Collection[str], tree: Hierarchy) -> set[int]:
+    nodes = [node for node, name in enumerate(tree.labels) if name in labels]
+    return {int(leaf) for node in nodes for leaf in tree.leaf_nodes[tree.low[node] : tree.high[node]]}
 
 
 def _ends(text: str, kind: Kind) -> tuple[float, float]:

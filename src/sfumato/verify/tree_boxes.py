@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -28,12 +28,13 @@ NO_END = -1
 class AxisShape:
     """What splits along an axis are: thresholds, or nodes of a hierarchy that has ``n_nodes`` of them.
 
-    ``low`` and ``high`` are the ends of a box that nothing limits.
+    ``low`` and ``high`` are the ends of a box that nothing limits. ``excludes``: labels of rests say what they exclude.
     """
 
     low: float
     high: float
     n_nodes: int = 0
+    excludes: bool = False
 
     @property
     def has_thresholds(self) -> bool:
@@ -45,18 +46,21 @@ class BoxEnds:
     """The distinct ends that boxes have along one axis; in a hierarchy ``low`` is the node.
 
     ``of_box`` says which of them each box has, None if each is a box of its own. ``missing`` says whether a missing cell
-    belongs to them; None: wherever nothing limits them below.
+    belongs to them; None: wherever nothing limits them below. ``told`` are the nodes of a hierarchy that were told apart
+    from the rows of each, if labels say so.
     """
 
     low: Floats
     high: Floats
     of_box: Any = None
     missing: Any = None
+    told: Sequence[frozenset[int]] = ()
 
 
 # ---- the nodes -------------------------------------------------------------------------------------
 
 LABEL_COLUMNS = ("low", "high", "missing", "value")
+CELL_COLUMNS = ("level", "key")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,6 +101,21 @@ class StoredLabels:
         return BoxEnds(known[:, 0], known[:, 1], of_box.reshape(-1), known[:, 2] > 0)
 
 
+class StoredCells(NamedTuple):
+    """The level and the key of each node along one axis; -1 and -1 where it is no cell of a list."""
+
+    level: Ints
+    key: Ints
+
+
+class ListChildren(NamedTuple):
+    """The children of lists: their nodes, which list each is of, and whether it is the last one there."""
+
+    node: Ints
+    of_list: Ints
+    is_last: NDArray[np.bool_]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredTree:
     """The splits: ``axis`` is -1 where a node is a group, and children stand next to each other after their parent."""
@@ -111,14 +130,20 @@ class StoredTree:
     otherwise: Ints | None = None
     """Which child takes what no branch names; None in trees as published, which have no rests."""
     labels: Mapping[int, StoredLabels] = field(default_factory=dict)
+    cells: Sequence[StoredCells] = ()
+    """Of each axis, if nodes may be divided by a list of cells; its children are these. Their axis is one too many."""
 
     @classmethod
-    def of(cls, nodes: pa.Table, shapes: Sequence[AxisShape], *, has_rests: bool = False) -> StoredTree:
+    def of(
+        cls, nodes: pa.Table, shapes: Sequence[AxisShape], *, has_rests: bool = False, has_lists: bool = False
+    ) -> StoredTree:
         """The tree of these nodes; Unfit if they are none."""
         covered = [a for a, shape in enumerate(shapes) if not shape.has_thresholds]
         ordered = [a for a, shape in enumerate(shapes) if shape.has_thresholds] if has_rests else []
         whole = ["axis", "first_child", "n_children", "branch", *(f"cover_{a}" for a in covered)]
         whole += ["otherwise"] if has_rests else []
+        if has_lists:
+            whole += [f"{name}_{a}" for a in range(len(shapes)) for name in CELL_COLUMNS]
         labels = [f"{name}_{a}" for a in ordered for name in LABEL_COLUMNS]
         if {*nodes.column_names} != {*whole, *labels, "threshold"} or not nodes.num_rows:
             raise Unfit("its nodes have other columns")
@@ -131,7 +156,7 @@ class StoredTree:
         found = {name: nodes.column(name).chunk(0).to_numpy().astype(np.int64) for name in whole}
         points = nodes.column("threshold").chunk(0).cast(pa.float64())
         is_split = found["axis"] >= 0
-        has_thresholds = np.array([shape.has_thresholds for shape in shapes])[np.maximum(found["axis"], 0)]
+        has_thresholds = _has_thresholds(shapes)[np.maximum(found["axis"], 0)]
         is_there = points.is_valid().to_numpy(zero_copy_only=False)
         tree = cls(
             shapes,
@@ -143,6 +168,9 @@ class StoredTree:
             {a: found[f"cover_{a}"] for a in covered},
             found.get("otherwise"),
             {a: StoredLabels.of(nodes, a, found["axis"] < 0) for a in ordered},
+            [StoredCells(*(found[f"{name}_{a}"] for name in CELL_COLUMNS)) for a in range(len(shapes))]
+            if has_lists
+            else (),
         )
         if np.any(is_there & ~(is_split & has_thresholds)):
             raise Unfit("a threshold stands where nothing is split by one")
@@ -165,7 +193,7 @@ class StoredTree:
             and np.all(self.n_children[is_leaf] == 0)
             and np.all(self.axis[is_leaf] == -1)
             and all(np.all((cover == -1) | is_leaf | (self.axis == a)) for a, cover in self.cover.items())
-            and np.all(self.axis < len(self.shapes))
+            and np.all(self.axis < len(self.shapes) + bool(self.cells))
             and self.branch[0] == -1
             and (self.otherwise is None or _are_children(self.otherwise, self.n_children))
         )
@@ -175,8 +203,8 @@ class StoredTree:
 
     def _check_branches(self, inner: Ints) -> None:
         """A threshold splits in two, and all else are nodes of the hierarchies that are there."""
-        size = np.array([2 if shape.has_thresholds else shape.n_nodes for shape in self.shapes])
-        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])
+        size = np.array([*(2 if shape.has_thresholds else shape.n_nodes for shape in self.shapes), 0])
+        is_ordered = _has_thresholds(self.shapes)
         count, split = self.n_children[inner], self.axis[inner]
         child = np.repeat(self.first_child[inner], count) + _within(count)
         branch, above = self.branch[child], np.repeat(split, count)
@@ -185,7 +213,8 @@ class StoredTree:
             raise Unfit("a threshold does not split in two")
         covers = [(cover, size[a]) for a, cover in self.cover.items()]
         is_last = _within(count) == np.repeat(count, count) - 1
-        is_rest = (branch == -1) & is_last & ~is_ordered[above] & (self.otherwise is not None)
+        is_listed = above == len(self.shapes)
+        is_rest = (branch == -1) & (is_last | is_listed) & ~is_ordered[above] & (self.otherwise is not None)
         if np.any(((branch < 0) & ~is_rest) | (branch >= size[above])) or any(
             np.any((cover < -1) | (cover >= n)) for cover, n in covers
         ):
@@ -195,14 +224,42 @@ class StoredTree:
         """The ends of the boxes of its leaves along each axis."""
         inner, leaves = np.flatnonzero(self.axis >= 0), np.flatnonzero(self.axis < 0)
         points, place = self._points(inner)
-        found = leaf_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
+        found = find_pieces(self._changes(inner, place), inner, leaves, len(self.shapes))
         ends = [
             _threshold_ends(found, a, points[a], shape)
             if shape.has_thresholds
-            else _node_ends(found.low[found.of_leaf[a]], self.cover[a][leaves])
+            else self._node_ends(found, a, leaves)
             for a, shape in enumerate(self.shapes)
         ]
         return [self.labels[a].narrow(own, leaves) if a in self.labels else own for a, own in enumerate(ends)]
+
+    def _node_ends(self, found: Pieces, a: int, leaves: Ints) -> BoxEnds:
+        """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
+        cover, column = self.cover[a][leaves], found.of_leaf[a]
+        nodes = np.where(cover >= 0, cover, np.maximum(found.low[column], 0))
+        rest_of = (
+            found.high[column].astype(np.int64) if self.shapes[a].excludes else np.full(len(leaves), NO_END)
+        )
+        n = len(self.axis) + 1
+        known, of_box = np.unique(nodes * n + rest_of + 1, return_inverse=True)
+        low, split = np.divmod(known, n)
+        told = self._told_apart(found, a, split - 1) if self.shapes[a].excludes else ()
+        return BoxEnds(low.astype(np.float64), low.astype(np.float64), of_box, told=told)
+
+    def _told_apart(self, found: Pieces, a: int, splits: Ints) -> list[frozenset[int]]:
+        """The nodes that each of these splits tells apart from its rest, and all that were told apart above."""
+        above = dict(zip(found.inner.tolist(), found.high[found.of_inner[a]].tolist(), strict=True))
+        told: dict[int, frozenset[int]] = {NO_END: frozenset()}
+        for split in splits.tolist():
+            way = [split]
+            while way[-1] not in told:
+                way.append(above[way[-1]])
+            for node in reversed(way[:-1]):
+                children = slice(self.first_child[node], self.first_child[node] + self.n_children[node])
+                told[node] = told[above[node]] | {
+                    branch for branch in self.branch[children].tolist() if branch >= 0
+                }
+        return [told[split] for split in splits.tolist()]
 
     def _points(self, inner: Ints) -> tuple[list[Floats], Ints]:
         """The different thresholds along each axis, and the number of each node's."""
@@ -214,18 +271,41 @@ class StoredTree:
         return points, place
 
     def _changes(self, inner: Ints, place: Ints) -> Changes:
-        """Below a threshold it is the high end that changes, above it the low one; a node of a hierarchy is a low end."""
+        """Below a threshold it is the high end that changes, above it the low one.
+
+        A node of a hierarchy is a low end. A rest has its parent's node, and this parent as its high end. Cells of lists
+        have their parent's piece, and so has what is left when missing goes to another child.
+        """
         count = self.n_children[inner]
         within = _within(count)
         child = np.repeat(self.first_child[inner], count) + within
         parent, axis = np.zeros((2, len(self.axis)), dtype=np.int64)
         parent[child], axis[child] = np.repeat(inner, count), np.repeat(self.axis[inner], count)
-        is_ordered = np.array([shape.has_thresholds for shape in self.shapes])[axis]
+        is_ordered = _has_thresholds(self.shapes)[axis]
         is_first = np.zeros(len(axis), dtype=np.bool_)
         is_first[child] = within == 0
-        end = np.where(is_ordered, place[parent], self.branch)
-        changes_nothing = ~is_ordered & (self.branch < 0)  # the rest has its parent's node
-        return Changes(parent, axis, is_ordered & is_first, end, changes_nothing)
+        is_listed = axis == len(self.shapes)
+        is_rest = ~is_ordered & ~is_listed & (self.branch < 0)
+        end = np.where(is_ordered, place[parent], np.where(is_rest, parent, self.branch))
+        is_present = (
+            is_ordered & ~is_first & np.isneginf(self.threshold[parent]) & (self.otherwise is not None)
+        )
+        axis[is_listed] = 0
+        return Changes(parent, axis, (is_ordered & is_first) | is_rest, end, is_listed | is_present)
+
+    def listed(self) -> ListChildren:
+        """The children of lists."""
+        lists = np.flatnonzero(self.axis == len(self.shapes))
+        count = self.n_children[lists]
+        within, of_list = _within(count), np.repeat(lists, count)
+        return ListChildren(
+            self.first_child[of_list] + within, of_list, within == self.n_children[of_list] - 1
+        )
+
+
+def _has_thresholds(shapes: Sequence[AxisShape]) -> NDArray[np.bool_]:
+    """Is a node on each axis split by a threshold? By number, with that of lists behind."""
+    return np.array([*(shape.has_thresholds for shape in shapes), False])
 
 
 def _are_children(number: Ints, count: Ints) -> bool:
@@ -238,7 +318,7 @@ def _within(count: Ints) -> Ints:
     return np.asarray(np.arange(count.sum()) - np.repeat(np.cumsum(count) - count, count))
 
 
-def _threshold_ends(found: LeafPieces, a: int, points: Floats, shape: AxisShape) -> BoxEnds:
+def _threshold_ends(found: Pieces, a: int, points: Floats, shape: AxisShape) -> BoxEnds:
     """The distinct ends of boxes along an axis of thresholds, whose numbers become the thresholds themselves."""
     column = found.of_leaf[a]
     is_used = np.zeros(len(found.low), dtype=np.bool_)
@@ -250,12 +330,6 @@ def _threshold_ends(found: LeafPieces, a: int, points: Floats, shape: AxisShape)
     known, of_piece[pieces] = np.unique(key, return_inverse=True)
     low, high = np.divmod(known, n)
     return BoxEnds(np.append(shape.low, points)[low], np.append(shape.high, points)[high], of_piece[column])
-
-
-def _node_ends(nodes: Any, cover: Ints) -> BoxEnds:
-    """The distinct nodes of a hierarchy that boxes have: the one that covers all their rows, if that is lower."""
-    known, of_box = np.unique(np.where(cover >= 0, cover, np.maximum(nodes, 0)), return_inverse=True)
-    return BoxEnds(known.astype(np.float64), known.astype(np.float64), of_box)
 
 
 # ---- level by level --------------------------------------------------------------------------------
@@ -277,19 +351,24 @@ class Changes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class LeafPieces:
-    """The pieces of a tree's leaves, in their order: ``low`` and ``high`` end by number, and the numbers by axis."""
+class Pieces:
+    """The pieces of a tree's nodes: ``low`` and ``high`` end by number, and the numbers by axis.
+
+    Those of the leaves are in their order; those of other nodes in the order of ``inner``.
+    """
 
     low: NDArray[np.integer[Any]]
     high: NDArray[np.integer[Any]]
     of_leaf: NDArray[np.integer[Any]]
+    inner: Ints
+    of_inner: NDArray[np.integer[Any]]
 
 
-def leaf_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> LeafPieces:
+def find_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> Pieces:
     """Pieces are numbered anew, level by level, so that those of a level stand side by side.
 
     >>> a, b = np.array([0, 0, 0]), np.array([NO_END, 7, 7])
-    >>> found = leaf_pieces(Changes(a, a, np.array([False, True, False]), b), np.array([0]), np.array([1, 2]), 1)
+    >>> found = find_pieces(Changes(a, a, np.array([False, True, False]), b), np.array([0]), np.array([1, 2]), 1)
     >>> found.low[found.of_leaf].tolist(), found.high[found.of_leaf].tolist()
     ([[-1, 7]], [[7, -1]])
     """
@@ -312,7 +391,7 @@ def leaf_pieces(changes: Changes, inner: Ints, leaves: Ints, n_axes: int) -> Lea
             row.take(above[here], out=row[here], mode="clip")
         pieces.put(own[here], numbers[here])
     low, high = ends
-    return LeafPieces(low, high, pieces[:, len(inner) :])
+    return Pieces(low, high, pieces[:, len(inner) :], inner, pieces[:, : len(inner)])
 
 
 def _by_level(inner: Ints, parent: Ints) -> tuple[Ints, Iterator[slice]]:

@@ -89,7 +89,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         sizes["n_groups"],
         tuple(rows.judge(item) for item in policy.requirements),
         {
-            a.name: rows.distinct_cells(label_or_bounds(a, own)).detail(a)
+            a.name: rows.distinct_cells(label_or_bounds(a, own)).detail(a, excludes=policy.excludes_in_labels)
             for a, own in box_columns(policy.schema, rows.names)
         },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},

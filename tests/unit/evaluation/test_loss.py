@@ -122,7 +122,7 @@ def test_losses_are_those_of_the_labels(method, k, missing):
     }
     columns = {
         "age": naive_loss.NumberColumn(table["age"].to_pylist(), (0.0, 99.0)),
-        "dose": naive_loss.NumberColumn(table["dose"].to_pylist()),
+        "dose": naive_loss.NumberColumn(table["dose"].to_pylist(), rounded=method == "mondrian"),
         "town": naive_loss.in_tree(table["town"].to_pylist(), TREE),
         "sex": naive_loss.declared(table["sex"].to_pylist(), "fm"),
     }

@@ -40,7 +40,7 @@ def test_ranks_are_the_same_compiled_and_as_written(numbers):
 
 
 def test_boxes_are_the_same_compiled_and_as_written():
-    """A number is split at 5, then what is below by a hierarchy in three, and what is above at 7.5."""
+    """A number is split at 5, then what is below by a hierarchy in three, and what is above, with missing, at 7.5."""
     tree = (
         np.array([False, True]),
         np.array([0, 1, 0, -1, -1, -1, -1, -1], dtype=np.int32),
@@ -48,14 +48,18 @@ def test_boxes_are_the_same_compiled_and_as_written():
         np.array([1, 3, 6, *[-1] * 5], dtype=np.int32),
         np.array([2, 3, 2, *[0] * 5], dtype=np.int32),
         np.array([-1, 0, 1, 4, 6, 9, 0, 1], dtype=np.int32),
+        np.array([1, *[-1] * 7], dtype=np.int32),
     )
     found = []
     for fill in (fill_boxes, fill_boxes.plain):
         low, high = np.full((2, 8, 2), np.nan)
         low[0], high[0] = (np.nan, 0.0), (np.inf, 0.0)
-        fill(*tree, 0, 8, low, high)
-        found.append((low, high))
-    np.testing.assert_array_equal(found[0], found[1])
+        missing = np.array([[True, False]] + [[False, False]] * 7)
+        fill(*tree, 0, 8, low, high, missing)
+        found.append((low, high, missing))
+    for compiled, plain in zip(*found, strict=True):
+        np.testing.assert_array_equal(compiled, plain)
     assert found[0][0][5].tolist()[1] == 9.0
     assert found[0][0][7].tolist() == [7.5, 0.0]
     assert found[0][1][6].tolist() == [7.5, 0.0]
+    assert np.flatnonzero(found[0][2][:, 0]).tolist() == [0, 2, 6]

@@ -57,8 +57,6 @@ def test_a_row_belongs_to_the_first_cell_that_contains_it(cells, rows):
     ]
     columns = [np.array([row[0] for row in rows]), np.array([row[1] for row in rows])]
     assert cells.locate(columns).tolist() == expected
-    again = CellList.from_table(AXES, cells.as_table(["age", "place"]), ["age", "place"])
-    assert again.locate(columns).tolist() == expected
 
 
 def test_a_value_that_nobody_knows_goes_to_the_pool_unless_a_cell_holds_all():

@@ -97,6 +97,10 @@ COLUMNS = {
     "zip": ("hierarchy: {mask: 2}", lambda r: f"{r.randrange(4)}{r.randrange(3)}", naive_loss.masked),
 }
 
+METHODS = ("mondrian", "{mondrian: {criterion: loss, refine: none}}", "{mondrian: {variant: paper}}", "tds")
+ON_SLICES = METHODS[:2]
+"""Those that narrow numbers to slices, of a range that is rounded where it is not declared."""
+
 
 def draw_case(seed: int):
     """A table with row numbers, its policy, and its columns as the twin reads them."""
@@ -107,7 +111,7 @@ def draw_case(seed: int):
         name: [None if chance.random() < share else COLUMNS[name][1](chance) for _ in range(n)]
         for name in names
     }
-    method = chance.choice(["mondrian", "tds"])
+    method = chance.choice(METHODS)
     policy = sf.Policy.parse(
         "attributes:\n"
         + "".join(f"  {name}: {{role: quasi-identifier, {COLUMNS[name][0]}}}\n" for name in names)
@@ -119,7 +123,14 @@ method: {method}
 """
     )
     beside = {"row": list(range(n)), "kind": [chance.choice("+-") for _ in range(n)]}
-    return pa.table(cells | beside), policy, {name: COLUMNS[name][2](own) for name, own in cells.items()}
+    columns = {name: read_column(name, own, rounded=method in ON_SLICES) for name, own in cells.items()}
+    return pa.table(cells | beside), policy, columns
+
+
+def read_column(name: str, cells: list, *, rounded: bool):
+    """A column as the twin reads it."""
+    read = COLUMNS[name][2]
+    return read(cells, rounded=rounded) if read is naive_loss.NumberColumn else read(cells)
 
 
 def labels_of(release, names) -> dict[str, list]:

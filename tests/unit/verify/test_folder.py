@@ -484,7 +484,8 @@ def covers_of_splits(document):
     "change",
     [
         add("raw"),
-        add("format", 2),
+        add("format", 1),
+        add("format", 9),
         of_axis(0, raw=RAW),
         of_axis(0, low=23.5),
         of_axis(0, grid=2),

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sfumato.verify.tree_boxes import NO_END, Changes, leaf_pieces
+from sfumato.verify.tree_boxes import NO_END, Changes, find_pieces
 
 
 @st.composite
@@ -37,7 +37,7 @@ def box_of(node: int, changes: Changes, n_axes: int) -> list[tuple[int, int]]:
 def boxes_found(changes: Changes, n_axes: int) -> tuple[list[int], list[list[tuple[int, int]]]]:
     above = np.unique(changes.parent[1:])
     leaves = np.setdiff1d(np.arange(len(changes.parent)), above)
-    found = leaf_pieces(changes, above, leaves, n_axes)
+    found = find_pieces(changes, above, leaves, n_axes)
     rows = [
         list(zip(found.low[column].tolist(), found.high[column].tolist(), strict=True))
         for column in found.of_leaf

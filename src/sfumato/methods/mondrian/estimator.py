@@ -51,7 +51,7 @@ class Mondrian:
     >>> from sfumato.policy.requirements import KAnonymity
     >>> model = Mondrian(requirement=KAnonymity(2)).fit(pa.table({"age": [20, 25, 40, 41]}))
     >>> model.transform(pa.table({"age": [24, 99]})).column("age").to_pylist()
-    ['[20, 25]', '[26, 41]']
+    ['[20, 25]', '[40, 41]']
     """
 
     def __init__(

@@ -116,10 +116,10 @@ class NumberLevels:
         lost = self.n_steps if level == self.top else 0
         return np.where(self.position[codes] == MISSING_KEY, lost, last - first)
 
-    def narrow(self, least: Ints, greatest: Ints) -> tuple[Ints, Ints]:
-        """The public slices from the least to the greatest position, inside the block's range."""
+    def narrow(self, least: Ints, greatest: Ints, first: Any, last: Any) -> tuple[Ints, Ints]:
+        """The public slices from the least to the greatest position, inside a range from ``first`` to ``last``."""
         q = self.slice_steps
-        return np.maximum(least // q * q, self.first), np.minimum(greatest // q * q + q - 1, self.last)
+        return np.maximum(least // q * q, first), np.minimum(greatest // q * q + q - 1, last)
 
 
 @dataclass(frozen=True, eq=False)

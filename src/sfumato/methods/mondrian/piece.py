@@ -14,6 +14,7 @@ from sfumato.engines.protocol import Loaded
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk, Grouped
 from sfumato.methods.mondrian.begun_tree import begin_tree
+from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
@@ -36,7 +37,7 @@ class GrownPiece(NamedTuple):
     nodes: Nodes | None
     """None if the leaf is one group by itself, of which some rows were at hand."""
     covers: Ints
-    """(groups, axes) the hierarchy nodes that cover the rows of each group."""
+    """(groups, axes) the hierarchy nodes that cover the rows of each group; of a list the cells stand behind."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,6 +47,7 @@ class GrowPiece:
     known    what the splits above say of the rows
     path     these splits
     begun    the upper part of the tree, if that is decided already
+    refines  does a list of cells take the place of the tree where that loses less?
     """
 
     leaf: int
@@ -53,14 +55,15 @@ class GrowPiece:
     known: NodeRange
     path: Sequence[PathStep]
     plan: RecodingPlan
-    begun: Nodes | None
+    begun: Nodes | None = None
+    refines: bool = False
     threads: int | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Who works elsewhere cannot tell this process how far it is."""
         return GrowPiece, (
-            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.threads,
+            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines, self.threads,
         )  # fmt: skip
 
     def __call__(self, part: Loaded) -> Grouped:
@@ -76,6 +79,8 @@ class GrowPiece:
         )
         nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
         covers = grower.covers(nodes, axes, has_spans=bool(self.plan.slices))
+        if self.refines:
+            nodes, covers = refine_block(grower, nodes, covers, self.known, self.problem)
         recoding, places = recode_piece(self.path, nodes, covers, self.plan)
         leaves = np.flatnonzero(nodes.axis < 0)
         by_start = np.argsort(nodes.start[leaves])

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from sfumato.encoding.domain import Domain
+from sfumato.encoding.domain import Domain, TreeDomain
 from sfumato.encoding.slices import Slices
 from sfumato.engines.protocol import EncodedTable
+from sfumato.errors import TableError
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.criteria import compile_queries, compile_rules, compile_targets, list_tasks
 from sfumato.methods.mondrian.kernels.problem import Cells, Loss, Queries, Rules, ScoreType, Targets
@@ -18,7 +19,7 @@ from sfumato.methods.mondrian.kernels.scores import LOWEST
 from sfumato.methods.mondrian.prices import compile_loss, slice_numbers
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import Criterion, MondrianOptions
-from sfumato.policy.output import BOXES
+from sfumato.policy.output import BOXES, object_to_exclusions
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -72,6 +73,8 @@ class Problem(SplitProblem):
 
 def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: MondrianOptions) -> Problem:
     """The problem of an encoded table; raises if even the whole of it fails a requirement."""
+    if policy.excludes_in_labels:
+        _check_labels(table.domains)
     rules = compile_rules(policy.requirements, table.columns)
     criterion, workload = options.criterion_for(policy.workload), policy.workload
     targets, cells, queries, loss = None, None, None, None
@@ -91,3 +94,10 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
         domains=table.domains, n_columns=table.n_columns,
         slices=() if policy.published_numbers.kind == BOXES and loss is None else slices,
     )  # fmt: skip
+
+
+def _check_labels(domains: Sequence[Domain]) -> None:
+    """No value of the table looks like the label of a rest that says what it excludes."""
+    for domain in domains:
+        if isinstance(domain, TreeDomain) and (objection := object_to_exclusions(domain.hierarchy.labels)):
+            raise TableError(f"Column {domain.attribute.name!r} has {objection}")

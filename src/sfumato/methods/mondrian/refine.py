@@ -82,11 +82,11 @@ class TreeLeaves(NamedTuple):
 
 
 class DecisionList(NamedTuple):
-    """The published cells, in order, and what the rows in none of them are called.
+    """The published cells, in order.
 
     levels   (cells, axes) level vectors
     keys     (cells, axes) which cell of that level it is, see ``levels``
-    labels   of the cells, and the pool's label last; if no row is left over, that covers the whole block
+    labels   of the cells, and of the pool last, if rows are left over
     """
 
     levels: Ints
@@ -99,9 +99,14 @@ class RefinedBlock(NamedTuple):
 
     cells: DecisionList
     cell: NDArray[np.int32]
-    n_rows: Ints  # (cells + 1,) the last one of the pool
+    n_rows: Ints  # of each cell, and of the pool if rows are left over
     price: int
     tree_price: int
+
+
+def list_bytes(n_axes: int) -> int:
+    """Memory for a row of a block while its list is made, on top of what growth takes."""
+    return 12 * n_axes + 110
 
 
 def refine(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBlock | None:
@@ -118,7 +123,10 @@ def make_list(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedB
     if len(problem.rules.tests):
         raise InternalError("A decision list is made of all rows, not of a sample.")
     block = _Block.of(rows, problem)
-    vectors = order_vectors(vectors_of(leaves.labels, problem.levels), block)
+    vectors = vectors_of(leaves.labels, problem.levels)
+    is_whole = ~problem.axes.may_split
+    vectors[:, is_whole] = vectors[-1, is_whole]  # the top vector is the last
+    vectors = order_vectors(np.unique(vectors, axis=0), block)
     published, cell = block.sweep(vectors)
     return block.publish(vectors, published, cell, price_tree(rows, leaves, problem))
 
@@ -285,8 +293,8 @@ class _Block:
         n_kept = self._count_kept(cell, len(order))
         cell = np.minimum(cell, n_kept)
         levels, keys = levels[order[:n_kept]], keys[order[:n_kept]]
-        labels, missing = self._label(cell, levels, keys)
-        n_rows = np.bincount(cell, self.n_rows, n_kept + 1).astype(np.int64)
+        n_rows = np.bincount(cell, self.n_rows, n_kept).astype(np.int64)
+        labels, missing = self._label(cell, len(n_rows), levels, keys)
         price = int(price_groups(labels, n_rows, missing, self.problem).sum())
         cells = DecisionList(levels, keys, labels)
         return RefinedBlock(cells, cell[self.number].astype(np.int32), n_rows, price, tree_price)
@@ -315,14 +323,11 @@ class _Block:
         )
         return int(count_kept(self.rows, order, start, rules, tables, _no_values(rules), work_of(sensitive)))
 
-    def _label(self, cell: Ints, levels: Ints, keys: Ints) -> tuple[GroupLabels, Ints]:
+    def _label(self, cell: Ints, n_groups: int, levels: Ints, keys: Ints) -> tuple[GroupLabels, Ints]:
         """Labels of the cells and the pool, and how many of their rows are missing on each axis."""
-        n_groups, n_axes = len(levels) + 1, len(self.columns)
+        n_axes = len(self.columns)
         order = np.argsort(cell, kind="stable")
         start = np.searchsorted(cell[order], np.arange(n_groups + 1))
-        is_empty = start[-2] == start[-1]
-        if is_empty:  # nobody is left over: the pool's label covers the block
-            order, start = np.append(order, order), np.append(start[:-1], 2 * len(order))
         least, greatest, missing = np.empty((3, n_groups, n_axes), dtype=np.int64)
         has_missing = np.array([column.has_missing for column in self.columns])
         fill_ends(self.values, order, start, self.n_rows, has_missing, least, greatest, missing)
@@ -332,10 +337,7 @@ class _Block:
             if isinstance(column.axis, NumberLevels):
                 ends = (least[:, a], greatest[:, a])
                 low[:, a], high[:, a] = _narrow(column, *ends, levels[:, a], keys[:, a])
-        labels = GroupLabels(low, high, missing > 0)
-        if is_empty:
-            missing[-1] = 0
-        return labels, missing
+        return GroupLabels(low, high, missing > 0), missing
 
     def _cover(self, least: Ints, greatest: Ints) -> Ints:
         """The least hierarchy nodes that cover these values, -1 on axes of numbers."""
@@ -346,7 +348,7 @@ class _Block:
                 ends[1::2, a] = column.codes[greatest[:, a]]
         start = np.arange(0, len(ends), 2)
         out = np.empty(least.shape, dtype=np.int64)
-        fill_covers(ends, start, start + 2, pack_axes(self.problem.axes), out)
+        fill_covers(ends, start, start + 2, pack_axes(self.problem.axes), False, out)
         return out
 
 
@@ -357,10 +359,14 @@ def _narrow(column: _Column, least: Ints, greatest: Ints, levels: Ints, keys: In
     is_missing = greatest < least
     position = axis.position[column.codes]
     low, high = axis.narrow(
-        position[np.where(is_missing, 0, least)], position[np.where(is_missing, 0, greatest)]
+        position[np.where(is_missing, 0, least)],
+        position[np.where(is_missing, 0, greatest)],
+        axis.first,
+        axis.last,
     )
     first, last = axis.cut(levels, keys)
-    low[:-1], high[:-1] = np.maximum(low[:-1], first), np.minimum(high[:-1], last)
+    n = len(levels)
+    low[:n], high[:n] = np.maximum(low[:n], first), np.minimum(high[:n], last)
     return np.where(is_missing, 0, low), np.where(is_missing, -1, high)
 
 

@@ -24,11 +24,14 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.domain import OrderedDomain
 from sfumato.engines.memory_plan import NODE_BYTES
-from sfumato.engines.protocol import Asked, EncodedTable, Engine, Places, Rows, Work
+from sfumato.engines.protocol import UNLIMITED, Asked, EncodedTable, Engine, Places, Rows, Work
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.engines.scatter import FILL, scatter
+from sfumato.errors import InputError, number_of
 from sfumato.kernels.nodes import Nodes
+from sfumato.kernels.spans import unpack_cells
 from sfumato.methods.groups import Grouped
+from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
@@ -36,6 +39,7 @@ from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
+from sfumato.methods.mondrian.refine import list_bytes
 from sfumato.methods.mondrian.sample import (
     SAMPLE_SEED,
     Stops,
@@ -60,8 +64,9 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
-from sfumato.recoding.splits import RecodingPlan
+from sfumato.recoding.splits import RecodingPlan, count_splits, split_cells
 from sfumato.recoding.statistics import OneGroup
+from sfumato.table.spill import size_of
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -89,8 +94,11 @@ class TreeRun:
         progress("checking", 0, 1)
         self.problem = problem_of(table, table.axes(self.options.split_only), policy, self.options)
         self.engine, self.room, self.counters = engine, engine.room, engine.counters
+        self.refines = self.options.refines(policy.workload, table.n_rows)
         self.max_rows = min(engine.room.rows, self.options.rows_in_memory or engine.room.rows)
         """Rows up to which a part is grown from all its rows."""
+        if self.refines:
+            self.max_rows = BLOCK_ROWS
         self.count_bytes = engine.room.bytes_or(2 * NODE_BYTES * max(table.n_rows, 1 << 20))
         """Memory for the tree of a sample and what is counted of it, half each."""
         self.table, self.policy = table, policy
@@ -103,6 +111,8 @@ class TreeRun:
         self._covers: dict[int, Ints] = {}
         """The covers of each leaf of the top that is a group by itself."""
         self._n_splits = np.zeros(len(self.problem.domains), dtype=np.int64)
+        self._tops = top_levels(self.problem) if self.refines else [0] * len(self._n_splits)
+        """The top level of each quasi-identifier, as lists have them."""
         self._n_grown = 0
 
     def n_splits(self) -> dict[str, int]:
@@ -136,12 +146,14 @@ class TreeRun:
             return
         self.counters.pieces += 1
         self._pieces[piece.leaf] = self.tree.piece(piece.nodes, piece.covers)
-        axis = piece.nodes.axis
-        self._n_splits += np.bincount(axis[axis >= 0], minlength=len(self._n_splits))
+        cells = split_cells(piece.covers, len(self._tops))[1]
+        levels = None if cells is None else unpack_cells(cells)[0]
+        self._n_splits += count_splits(piece.nodes.axis, self._tops, levels)
 
     def _grow_below(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """The pieces below a leaf, whose rows these are."""
         if rows.n_rows <= self.max_rows:
+            self._check_room(rows)
             yield rows, self._grow(leaf)
         elif self.options.scale == ROTHKO_S:
             yield from self._split_by_sample(leaf, rows, level)
@@ -157,9 +169,19 @@ class TreeRun:
             self._top.path(leaf.node),
             self._plan_recoding(),
             begun,
+            self.refines,
             threads=self.engine.threads,
             progress=self._report_grown,
         )
+
+    def _check_room(self, rows: Rows) -> None:
+        """Raise if there is no room for the list of these rows: with less memory, boxes would be others."""
+        room, row_bytes = self.room, self.room.row_bytes + list_bytes(len(self.problem.domains))
+        if self.refines and room.rows < UNLIMITED and rows.n_rows * row_bytes > room.rows * room.row_bytes:
+            raise InputError(
+                f"A list of cells (refine) needs {number_of(rows.n_rows, 'row')} in memory at once, about "
+                f"{size_of(rows.n_rows * row_bytes)}; allow more --memory, or say refine: none."
+            )
 
     # -- Rothko-T ----------------------------------------------------------------------------------
 
@@ -434,7 +456,9 @@ class TreeRun:
             domain if not isinstance(domain, OrderedDomain) or own is None else own.widen(domain)
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
-        return RecodingPlan(domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices)
+        return RecodingPlan(
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices, policy.excludes_in_labels
+        )  # fmt: skip
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:
         """Move rows into parts."""

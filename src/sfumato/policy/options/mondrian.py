@@ -88,7 +88,8 @@ class MondrianOptions(MethodOptions):
         str,
         ChoiceRule(
             "Whether a list of cells takes the place of the tree's groups where it loses less: list, none, or auto, "
-            "which is list without a workload up to 262,144 rows.",
+            "which is list without a workload up to 262,144 rows, unless the policy asks for a sample or limits "
+            "rows-in-memory.",
             words=(AUTO, LIST, NO_LIST),
         ),
     ] = AUTO
@@ -186,6 +187,17 @@ class MondrianOptions(MethodOptions):
                 yield ("rest",), "the median leaves no rest; leave it out, or use criterion: loss."
             if given.get("refine") == LIST:
                 yield ("refine",), "a list refines what criterion: loss made; leave it out, or use that."
+        if given.get("refine") == LIST:
+            if given.get("scale") == ROTHKO_S:
+                yield (
+                    ("refine",),
+                    "a list is made of all rows, not of a sample; leave it out, or use rothko-t.",
+                )
+            if "rows-in-memory" in given:
+                yield (
+                    ("refine",),
+                    "a list needs up to 1,048,576 rows in memory at once; leave it out, or rows-in-memory.",
+                )
         if "criterion" in given:
             for key in _WITH_TASKS:
                 if key in given:
@@ -235,11 +247,13 @@ class MondrianOptions(MethodOptions):
         (True, False)
         >>> MondrianOptions(refine="list").refines((), 10**9), MondrianOptions().refines([Classify("job")], 100)
         (True, False)
+        >>> MondrianOptions(rows_in_memory=100).refines((), 200)
+        False
         """
         if self.refine != AUTO:
             return self.refine == LIST
         is_loss = self.criterion_for(workload) is Criterion.LOSS and not has_tasks(workload)
-        return is_loss and n_rows <= MOST_ROWS_REFINED
+        return is_loss and n_rows <= MOST_ROWS_REFINED and self.scale == ROTHKO_T and not self.rows_in_memory
 
     @property
     def numbers(self) -> Numbers:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from growing import partition
+from growing import AS_PUBLISHED, partition
 
 import sfumato as sf
 from sfumato.engines.memory import MemoryEngine
@@ -54,18 +55,18 @@ def grow(
 @pytest.mark.parametrize(
     "options",
     [
-        MondrianOptions(),
-        MondrianOptions(sample=100),
-        MondrianOptions(scale="rothko-s"),
-        MondrianOptions(scale="rothko-s", sample=2000),
-        MondrianOptions(scale="rothko-s", sample=5000),
-        MondrianOptions(scale="rothko-s", rows_in_memory=2000),
-        MondrianOptions(rows_in_memory=10, sample=100),
+        AS_PUBLISHED,
+        replace(AS_PUBLISHED, sample=100),
+        replace(AS_PUBLISHED, scale="rothko-s"),
+        replace(AS_PUBLISHED, scale="rothko-s", sample=2000),
+        replace(AS_PUBLISHED, scale="rothko-s", sample=5000),
+        replace(AS_PUBLISHED, scale="rothko-s", rows_in_memory=2000),
+        replace(AS_PUBLISHED, rows_in_memory=10, sample=100),
     ],
 )
 def test_no_sample_is_drawn_unless_the_policy_asks_for_fewer_rows_than_there_are(options, monkeypatch):
     monkeypatch.setattr(tree_run, "grow_on_sample", None)  # not to be called
-    exact, _ = grow(MondrianOptions())
+    exact, _ = grow(AS_PUBLISHED)
     found, counters = grow(options)
     assert (found.size.tolist(), found.row_numbers.tolist()) == (
         exact.size.tolist(),
@@ -78,9 +79,9 @@ def test_no_sample_is_drawn_unless_the_policy_asks_for_fewer_rows_than_there_are
 @pytest.mark.parametrize(
     "options",
     [
-        MondrianOptions(scale="rothko-s", sample=100),
-        MondrianOptions(scale="rothko-s", rows_in_memory=100),
-        MondrianOptions(rows_in_memory=100),
+        replace(AS_PUBLISHED, scale="rothko-s", sample=100),
+        replace(AS_PUBLISHED, scale="rothko-s", rows_in_memory=100),
+        replace(AS_PUBLISHED, rows_in_memory=100),
     ],
 )
 def test_groups_that_are_found_in_parts_are_those_of_one_recoding(options):
@@ -96,7 +97,7 @@ def test_groups_that_are_found_in_parts_are_those_of_one_recoding(options):
 
 
 def test_statistics_for_pruning_take_no_more_memory_than_there_is_room_for():
-    options, n_values = MondrianOptions(scale="rothko-s", sample=1000), 500
+    options, n_values = replace(AS_PUBLISHED, scale="rothko-s", sample=1000), 500
     free, counters = grow(options, DIVERSE, n_values=n_values)
     assert counters.stopped_by_statistics == 0
     tight, counters = grow(options, DIVERSE, n_values=n_values, room=Room(count_bytes=40_000))
@@ -107,7 +108,7 @@ def test_statistics_for_pruning_take_no_more_memory_than_there_is_room_for():
 
 @pytest.mark.parametrize("requirements", [K, DIVERSE])
 def test_groups_hold_and_are_those_of_the_estimator(requirements):
-    options = MondrianOptions(scale="rothko-s", sample=200)
+    options = replace(AS_PUBLISHED, scale="rothko-s", sample=200)
     source = open_table(table())
     found = partition(source, SCHEMA, requirements, options=options)
     assert sorted(found.row_numbers.tolist()) == list(range(2000))
@@ -135,13 +136,13 @@ def test_of_two_siblings_only_the_smaller_one_is_counted(monkeypatch):
         add(self, block)
 
     monkeypatch.setattr(NodeCounts, "add", note_and_add)
-    exact, _ = grow(MondrianOptions())
+    exact, _ = grow(AS_PUBLISHED)
     assert counted == []
-    found, _ = grow(MondrianOptions(rows_in_memory=350))
+    found, _ = grow(replace(AS_PUBLISHED, rows_in_memory=350))
     # the table; the smaller of its halves; of each half the smaller one; parts of at most 350 rows are not counted
     assert 2000 + 2 * 900 < sum(counted) <= 2000 + 2 * 1000
     assert sorted(found.size.tolist()) == sorted(exact.size.tolist())
     counted.clear()
-    found, _ = grow(MondrianOptions(rows_in_memory=350), room=Room(count_bytes=3 * 4 * 520))
+    found, _ = grow(replace(AS_PUBLISHED, rows_in_memory=350), room=Room(count_bytes=3 * 4 * 520))
     assert sum(counted) > 2000 + 2500, "where memory is short, each is counted in its own range"
     assert sorted(found.size.tolist()) == sorted(exact.size.tolist())

@@ -152,6 +152,8 @@ def test_a_predicate_that_is_a_union_of_boxes_is_answered_exactly():
     policy = sf.Policy.parse("""
 attributes: {age: {role: quasi-identifier, type: number}, hours: {role: other, type: number}}
 require: [k-anonymity: 2]
+method: {mondrian: {refine: none}}
+output: {numbers: boxes}
 """)
     table = pa.table({"age": [20, 21, 30, 31, 40, 41, 50, 51], "hours": [1, 2, 3, 4, 5, 6, 7, 8]})
     release = sf.publish(table, policy)

@@ -329,7 +329,10 @@ def rows_of(policy, columns, where):
     return overlaps(parse(where, policy.schema), rows, recoding, policy)
 
 
-REAL = Policy.parse("{attributes: {x: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2]}")
+REAL = Policy.parse(
+    "{attributes: {x: {role: quasi-identifier, type: number}}, require: [k-anonymity: 2], "
+    "method: {mondrian: {refine: none}}, output: {numbers: boxes}}"
+)
 
 
 def test_the_share_of_numbers_without_a_grid_is_a_length():
