@@ -24,9 +24,7 @@ Labels
     the positions of the cells that are there, cut to the box of the path. The box begins as [0, R]; at a threshold
     after position t the lower part's box ends at t, the upper part's begins at t + 1. Missing does not widen it.
  7. Boxes are one slice, min..max are R + 1 slices: the tree grows by the labels that it will publish. A label says
-    "or missing" where one of its rows is missing; of a box, which is the path's and not the rows', where a missing cell
-    would come to the node: one does not come to the smaller part of a threshold (in a tie the lower), nor to the
-    present part of missing against present, nor to a column without missing cells.
+    "or missing" where one of its rows is missing.
 
 Candidates
  8. Kind 0, threshold after each position that occurs but the last. Missing goes with the part that has more cells
@@ -254,11 +252,10 @@ class Split:
 
 @dataclass
 class Node:
-    """A node of the tree: its rows and, per number, the positions that its path allows, and whether missing."""
+    """A node of the tree: its rows and, per number, the positions that its path allows."""
 
     rows: Rows
     box: dict[int, tuple[int, int]]
-    may_miss: frozenset[int]
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -415,15 +412,14 @@ class Rest:
     def grow(self) -> Node:
         rows = np.arange(self.n_rows)
         box = {i: (0, column.length) for i, column in enumerate(self.columns) if isinstance(column, Number)}
-        root = Node(rows, box, frozenset(i for i in box if None in self.columns[i].cells))
+        root = Node(rows, box)
         open_nodes = [root]
         while open_nodes:
             node = open_nodes.pop()
             node.split = self.best(node)
             if node.split is not None:
                 node.children = [
-                    Node(part, self.box_of(node, place), self.missing_of(node, place))
-                    for place, part in enumerate(node.split.parts)
+                    Node(part, self.box_of(node, place)) for place, part in enumerate(node.split.parts)
                 ]
                 open_nodes += node.children
         return root
@@ -435,15 +431,6 @@ class Rest:
             return node.box
         low, high = node.box[split.column]
         return {**node.box, split.column: (low, split.at) if place == 0 else (split.at + 1, high)}
-
-    def missing_of(self, node: Node, place: int) -> frozenset[int]:
-        """The numbers of which a missing cell would come to this part."""
-        split = node.split
-        if split is None or split.kind != 0:
-            return node.may_miss
-        present = [int((self.columns[split.column].codes[part] >= 0).sum()) for part in split.parts]
-        takes = 0 if split.at < 0 or present[0] > present[1] else 1
-        return node.may_miss if place == takes else node.may_miss - {split.column}
 
     # ---- labels ----
 
@@ -463,7 +450,7 @@ class Rest:
         if len(present) == 0:
             return None, None, True
         low, high = label_ends(column, present, leaf.box[index])
-        return low, high, bool((codes < 0).any()) if column.slices else index in leaf.may_miss
+        return low, high, bool((codes < 0).any())
 
     def excluded(self, root: Node, leaf: Node, index: int) -> list[Any]:
         """The labels of what was told apart in a column on the way to a leaf and lies below its node, as numbered."""
