@@ -15,6 +15,8 @@ from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.rules import TWO, counts_hold, moments_of, part_holds
 
 NOBODY = np.int32(-1)
+NOTHING_YET = np.int64(2**62)
+"""Above all values. Named here: a kernel that asks numpy for limits loads all that only compiling needs."""
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """An odd number near 2^64 divided by the golden ratio: products with it differ in their upper bits."""
 
@@ -240,7 +242,7 @@ def fill_ends(values, order, start, n_rows, has_missing, least, greatest, missin
     least, greatest   (groups, axes) int64; of missing alone 1 and 0         OUT
     missing     (groups, axes) int64                                         OUT
     """
-    least[:] = np.iinfo(np.int64).max
+    least[:] = NOTHING_YET
     greatest[:] = -1
     missing[:] = 0
     for g in range(start.shape[0] - 1):
