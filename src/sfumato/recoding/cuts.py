@@ -68,6 +68,11 @@ class Cuts(Recoder):
                 raise ValueError(f"The thresholds of {axis.attribute.name!r} do not ascend.")
 
     @property
+    def has_lists(self) -> bool:
+        """Does a list of cells take the place of splits?"""
+        return False
+
+    @property
     def has_overlaps(self) -> bool:
         """May a label cover values that other groups were told apart by?"""
         return False

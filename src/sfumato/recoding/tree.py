@@ -81,6 +81,11 @@ class Recoding(Recoder):
         return int(self.tree.is_leaf.sum())
 
     @property
+    def has_lists(self) -> bool:
+        """Does a list of cells take the place of splits?"""
+        return self.tree.cells is not None
+
+    @property
     def has_overlaps(self) -> bool:
         """May a label cover values that other groups were told apart by?"""
         is_rest = self.tree.above() >= 0

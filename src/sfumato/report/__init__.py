@@ -110,7 +110,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         advice=advise_bounds(release.policy),
         overridden=tell_overridden(release.policy),
         rest=find_rest(release, recoding),
-        has_list=isinstance(recoding, Recoding) and recoding.tree.cells is not None,
+        has_list=recoding is not None and recoding.has_lists,
         selections=selections,
         most_returned=max((selection.returned for selection in selections), default=0),
         distributions=distributions_of(release.policy, view, groups),

@@ -74,7 +74,7 @@ class PlotRectangle:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plane:
-    """The two attributes that were split most often (or the only one), and rectangles that divide their plane.
+    """The two attributes that were divided most (or the only one), and rectangles that divide their plane.
 
     ``is_flat``: no other attribute was split, and no label covers values of other groups, so that the published boxes do
     not overlap here.
@@ -89,9 +89,10 @@ class Plane:
 
 
 def plane_of(leaves: Leaves) -> Plane | None:
-    """The plane of the attributes that were split most often; None if none was split."""
+    """The plane of the attributes that were split most often, or have most labels in a list; None if none was split."""
     splits = list(leaves.recoding.n_splits().values())
-    split = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-splits[a], a))
+    most = [len(own.low) for own in leaves.boxes] if leaves.recoding.has_lists else splits
+    split = sorted((a for a, n in enumerate(splits) if n), key=lambda a: (-most[a], a))
     if not split:
         return None
     sides = [
