@@ -54,7 +54,7 @@ TRIES = 20
 
 def measure_groups(groups: Partition, table: Source, random: Random) -> dict[str, float]:
     """What the labels of groups lose against the table that they divide; ``random`` draws the queries."""
-    released = GroupLabels.of(groups, table)
+    released = ReleasedGroups.of(groups, table)
     errors = query_errors(released, table, random)
     return {
         **released.ncp(),
@@ -117,7 +117,7 @@ class Coded:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class GroupLabels:
+class ReleasedGroups:
     """The boxes of groups along each quasi-identifier, the rows of each group, and the values of the table."""
 
     groups: Partition
@@ -126,7 +126,7 @@ class GroupLabels:
     trees: Mapping[str, WholeTree]
 
     @classmethod
-    def of(cls, groups: Partition, table: Source) -> GroupLabels:
+    def of(cls, groups: Partition, table: Source) -> ReleasedGroups:
         columns = []
         for axis in groups.recoding.axes:
             domain, codes = encode_axis(table, axis.attribute)
@@ -217,12 +217,12 @@ def median_errors(errors: Sequence[QueryError]) -> tuple[float, dict[str, float]
 
 
 def query_errors(
-    released: GroupLabels, table: Source, random: Random, n_queries: int = QUERIES
+    released: ReleasedGroups, table: Source, random: Random, n_queries: int = QUERIES
 ) -> list[QueryError]:
     """The errors of random queries; fewer than asked for where hardly any selects the right number of rows."""
     rows = published_boxes(released)
     size, n_rows = rows.size, table.n_rows
-    asked = [Asked.of(table, axis.attribute) for axis in released.axes]
+    asked = [AskedColumn.of(table, axis.attribute) for axis in released.axes]
     found: list[QueryError] = []
     for _ in range(TRIES * n_queries):
         if len(found) == n_queries:
@@ -240,7 +240,7 @@ def query_errors(
     return found
 
 
-def published_boxes(released: GroupLabels) -> AlikeRows:
+def published_boxes(released: ReleasedGroups) -> AlikeRows:
     """The groups as COUNT sees them; who asks knows the values of each column."""
     cells = {}
     for axis, along in zip(released.axes, released.boxes, strict=True):
@@ -259,7 +259,7 @@ def _with_all_values(boxes: NodeBoxes, tree: WholeTree) -> NodeBoxes:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class AskedColumn:
     """A column as queries ask for it: its values in order, how many rows have each, and which of them each row has.
 
     ``labels`` are the texts of categories; a row whose cell is missing has the place -1.
@@ -272,7 +272,7 @@ class Asked:
     of_row: Ints
 
     @classmethod
-    def of(cls, table: Source, attribute: Attribute) -> Asked:
+    def of(cls, table: Source, attribute: Attribute) -> AskedColumn:
         column = table.column(attribute.name)
         if attribute.kind is Kind.CATEGORY:
             cells = table_cells.texts(column, attribute)
@@ -314,7 +314,7 @@ class Asked:
         return np.asarray(np.append(inside, [False])[self.of_row])
 
 
-def draw_query(columns: Sequence[Asked], random: Random) -> list[tuple[Asked, Side]]:
+def draw_query(columns: Sequence[AskedColumn], random: Random) -> list[tuple[AskedColumn, Side]]:
     """A random condition: some columns with a range or a set each, which together aim at 1 to 50% of the rows."""
     known = [column for column in columns if len(column.values)]
     n = min(QUERY_COLUMNS, len(known))

@@ -29,7 +29,7 @@ class ColumnLoss:
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LossSummary:
     """The NCP of a release and of its columns, those that lost most first; ``others`` are further measures."""
 
     ncp: float
@@ -46,7 +46,7 @@ class Loss:
         return f"{told}; of {worst.name}, which lost most, {percent(worst.ncp)}."
 
 
-def loss_of(figures: Mapping[str, Any]) -> Loss | None:
+def loss_of(figures: Mapping[str, Any]) -> LossSummary | None:
     """What the certificate says was lost; None if it says nothing of this kind."""
     try:
         told = figures["loss"]
@@ -60,7 +60,7 @@ def loss_of(figures: Mapping[str, Any]) -> Loss | None:
         ColumnLoss(name, value, tuple(found.get(name) for found in known.values()))
         for name, value in columns.items()
     ]
-    return Loss(ncp, tuple(lines), tuple(known)) if lines else None
+    return LossSummary(ncp, tuple(lines), tuple(known)) if lines else None
 
 
 def _measures_of(figures: Mapping[str, Any]) -> Mapping[str, float]:

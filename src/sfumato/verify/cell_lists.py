@@ -33,7 +33,7 @@ MISSING_KEY = -1
 
 
 @dataclass(frozen=True, slots=True)
-class NumberLevels:
+class NumberSteps:
     """The steps that the cells of a number are counted in."""
 
     lower: float
@@ -42,7 +42,7 @@ class NumberLevels:
     has_missing: bool
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], low: float, high: float, has_missing: Any) -> NumberLevels:
+    def of(cls, entry: Mapping[str, Any], low: float, high: float, has_missing: Any) -> NumberSteps:
         """From the document; they hold everything that is published, from ``low`` to ``high``."""
         lower, step, n_steps = float(entry["lower"]), float(entry["step"]), entry["steps"]
         if entry.keys() != {"lower", "step", "steps"} or type(n_steps) is not int:
@@ -102,7 +102,7 @@ class NodeLevels:
         return np.asarray(node == cells.key)
 
 
-Levels = NumberLevels | NodeLevels
+Levels = NumberSteps | NodeLevels
 
 
 def check_lists(tree: StoredTree, levels: Sequence[Levels], ends: Sequence[BoxEnds]) -> None:

@@ -32,7 +32,7 @@ from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.folder import RECODINGS, read_piece
 from sfumato.table.cells import ordered
-from sfumato.verify.cell_lists import NodeLevels, NumberLevels, check_lists
+from sfumato.verify.cell_lists import NodeLevels, NumberSteps, check_lists
 from sfumato.verify.checks import Check, Unfit
 from sfumato.verify.exclusions import MISSING
 from sfumato.verify.files import Hidden, check_parquet, read_json
@@ -70,7 +70,7 @@ class ThresholdAxis:
     has_missing: bool
     is_closed: bool = False
     """Labels begin with a value of their rows."""
-    levels: NumberLevels | None = None
+    levels: NumberSteps | None = None
     """Of the cells of lists, if there are any."""
     is_flagged: bool = False
     """A column beside the bounds says whether missing is among the values; else the low bound is empty then."""
@@ -194,7 +194,7 @@ def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
             raise TypeError
         low, high, *grid = map(_finite, numbers)
         is_closed, is_flagged = (entry.get(key, False) is True for key in ("closed", "flagged"))
-        levels = NumberLevels.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
+        levels = NumberSteps.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
         grid_step = grid[0] if grid else None
         return ThresholdAxis(attribute, low, high, grid_step, entry["missing"], is_closed, levels, is_flagged)
     _expect_keys(entry, TREE_AXIS | ({"excluding"} if excludes else set()) | ({"levels"} & entry.keys()))

@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato import methods
 from sfumato.evaluation import loss, show
-from sfumato.evaluation.loss import GroupLabels, measure_groups, query_errors
+from sfumato.evaluation.loss import ReleasedGroups, measure_groups, query_errors
 from sfumato.evaluation.result import Evaluation
 from sfumato.policy.rectangles import Rectangle
 from sfumato.randomness import seeded
@@ -98,8 +98,8 @@ def test_the_error_of_one_query_by_hand():
         "{attributes: {age: {role: quasi-identifier, type: number}}, require: [k-anonymity: 110]}"
     )
     groups, source = released(pa.table({"age": ages}), policy)
-    rows = loss.published_boxes(GroupLabels.of(groups, source))
-    asked = loss.Asked.of(source, policy.schema["age"])
+    rows = loss.published_boxes(ReleasedGroups.of(groups, source))
+    asked = loss.AskedColumn.of(source, policy.schema["age"])
     side = loss.Interval(0, 9)
     assert asked.test(side).sum() == 20
     assert rows.size @ rows.overlap_one(Rectangle({"age": side})).share == pytest.approx(11)
@@ -154,10 +154,10 @@ def test_answers_are_those_of_count(missing):
     """Where the policy declares every value, who knows all values knows what a reader of the release knows."""
     table, policy = people(200, missing=missing), policy_of(4)
     groups, source = released(table, policy)
-    labels = GroupLabels.of(groups, source)
+    labels = ReleasedGroups.of(groups, source)
     rows, chance = loss.published_boxes(labels), seeded(5)
     release = sf.publish(table, policy)
-    asked = [loss.Asked.of(source, axis.attribute) for axis in labels.axes]
+    asked = [loss.AskedColumn.of(source, axis.attribute) for axis in labels.axes]
     raw = table.to_pylist()
     for _ in range(60):
         query = loss.draw_query(asked, chance)
@@ -174,7 +174,7 @@ def test_queries_select_from_one_to_fifty_per_cent(monkeypatch):
     """All that are kept: the true counts that errors are divided by."""
     table, policy = people(300), policy_of(5)
     groups, source = released(table, policy)
-    labels, counts = GroupLabels.of(groups, source), []
+    labels, counts = ReleasedGroups.of(groups, source), []
     monkeypatch.setattr(loss.AlikeRows, "overlap_one", lambda _rows, _rectangle: _all_of(len(groups.size)))
     for one in query_errors(labels, source, seeded(2), 100):
         counts.append(300 / (1 + one.error))  # every answer is 300
@@ -190,7 +190,7 @@ def _all_of(n):
 
 def test_queries_are_repeated_by_their_seed_alone():
     groups, source = released(people(150), policy_of(3))
-    labels = GroupLabels.of(groups, source)
+    labels = ReleasedGroups.of(groups, source)
     first, again, other = (query_errors(labels, source, seeded(seed), 50) for seed in (1, 1, 2))
     assert first == again
     assert first != other

@@ -46,7 +46,7 @@ CANDIDATE = np.dtype(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Codes:
+class FoundCodes:
     """The codes of an axis that occur, ascending, with the words of each."""
 
     code: Ints
@@ -283,7 +283,7 @@ class LossChooser:
             code, words = stretch.code, stretch.words
             if before is not None:
                 code, words = np.append(before[0], code), np.concatenate([before[1], words])
-            scratch = self._scratch(Codes(code, words), 2, left)
+            scratch = self._scratch(FoundCodes(code, words), 2, left)
             n = thresholds_by_loss(
                 axis, len(code), self.n_rows, facts, missing, self.node, self.criteria.grid, self.criteria.targets,
                 self.criteria.rules, self.loss, self.criteria.table, scratch,
@@ -312,15 +312,15 @@ class LossChooser:
 
     # -- what is counted -----------------------------------------------------------------------------
 
-    def _codes(self, axis: int) -> Codes:
+    def _codes(self, axis: int) -> FoundCodes:
         stretches = list(self.counts.stretches(axis))
         code = np.concatenate([one.code for one in stretches])
-        return Codes(code, np.concatenate([one.words for one in stretches]))
+        return FoundCodes(code, np.concatenate([one.words for one in stretches]))
 
     def _tree_axes(self) -> list[int]:
         return [axis for axis in self.counts.plan.axes if self.axes.is_tree[axis]]
 
-    def _top(self, axis: int, codes: Codes) -> int:
+    def _top(self, axis: int, codes: FoundCodes) -> int:
         known = int(self.known.cover[axis])
         return int(cover(self.criteria.grid, known, int(codes.code[0]), int(codes.code[-1])))
 
@@ -378,7 +378,7 @@ class LossChooser:
             edges[axis] = found[found >= 0]
         return edges
 
-    def _scratch(self, codes: Codes, n_children: int, left: Ints | None = None) -> Scratch:
+    def _scratch(self, codes: FoundCodes, n_children: int, left: Ints | None = None) -> Scratch:
         """Working space with these codes, and the running totals up to each."""
         criteria, m = self.criteria, len(codes.code)
         total = np.cumsum(codes.words.T, axis=1, dtype=np.int64)

@@ -36,7 +36,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.kernels.decision_list import (
-    CellKeys,
+    KeyParts,
     RowsOfCombinations,
     SweepScratch,
     count_kept,
@@ -374,7 +374,7 @@ def _no_values(rules: Rules) -> Ints:
     return np.zeros(0 if rules.sensitive is None else rules.sensitive.n_values, dtype=np.int64)
 
 
-def _pack_keys(columns: Sequence[_Column], vectors: Ints) -> CellKeys:
+def _pack_keys(columns: Sequence[_Column], vectors: Ints) -> KeyParts:
     """The parts of cell keys: for each axis, level and value which cell it is, at its place in a word."""
     start, parts, end = np.full(vectors.shape, -1, dtype=np.int64), [], 0
     word, shift, words = 0, 0, []
@@ -391,4 +391,4 @@ def _pack_keys(columns: Sequence[_Column], vectors: Ints) -> CellKeys:
         words.append(word)
         shift += n_bits
     packed: NDArray[Any] = np.concatenate(parts) if parts else np.zeros(0, dtype=np.uint64)
-    return CellKeys(packed, start, np.array(words, dtype=np.int64), word + 1)
+    return KeyParts(packed, start, np.array(words, dtype=np.int64), word + 1)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.encoding.encoders import encode_axis
-from sfumato.evaluation.loss import GroupLabels, rows_covered
+from sfumato.evaluation.loss import ReleasedGroups, rows_covered
 from sfumato.evaluation.points import find_boxes
 from sfumato.methods import partition
 from sfumato.policy.document import Policy
@@ -132,15 +132,17 @@ def test_rows_covered_are_those_with_a_value_that_the_label_has():
     groups, source, policy = measured(
         ["US"] * 3 + ["Peru", "Norway", "Togo", "Cuba", "Italy", "Latvia", "Togo"]
     )
-    found = GroupLabels.of(groups, source)
+    found = ReleasedGroups.of(groups, source)
     covered = rows_covered(found.axes[0], found.boxes[0], found.columns[0], found.trees["country"])
     cells = source.column("country").to_pylist()
     texts = labels_of(found.axes[0], found.boxes[0].ends).to_pylist()
     assert covered.tolist() == [sum(cell in read(text) for cell in cells) for text in texts]
     assert any("(not " in text for text in texts)
     other = partition(source, Policy.of({**policy.as_dict(), "output": {"values": "labels"}}))
-    assert GroupLabels.of(other, source).ncp() == found.ncp()
-    assert GroupLabels.of(other, source).entropy_loss()["entropy loss"] > found.entropy_loss()["entropy loss"]
+    assert ReleasedGroups.of(other, source).ncp() == found.ncp()
+    assert (
+        ReleasedGroups.of(other, source).entropy_loss()["entropy loss"] > found.entropy_loss()["entropy loss"]
+    )
 
 
 def test_sampled_points_are_values_that_labels_do_not_exclude():

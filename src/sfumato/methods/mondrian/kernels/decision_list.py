@@ -21,7 +21,7 @@ SPREAD = np.uint64(0x9E3779B97F4A7C15)
 """An odd number near 2^64 divided by the golden ratio: products with it differ in their upper bits."""
 
 
-class CellKeys(NamedTuple):
+class KeyParts(NamedTuple):
     """What the key of a cell is made of: its parts for each axis, in as many words as they need."""
 
     part: NDArray[
