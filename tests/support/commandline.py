@@ -20,7 +20,7 @@ from sfumato.examples.demo import patients
 POLICY = """\
 attributes:
   id:      {role: identifier}
-  age:     {role: quasi-identifier, type: number}
+  age:     {role: quasi-identifier, type: number, bounds: [0, 110]}
   sex:     {role: quasi-identifier}
   zip:     {role: quasi-identifier, hierarchy: {mask: 5}}
   disease: {role: sensitive}

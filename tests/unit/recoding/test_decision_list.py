@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,7 +30,7 @@ def contains(level: tuple[int, int], key: tuple[int, int], value: float, node: i
         return key[0] == 0
     if value == -np.inf:
         return key[0] == -1
-    step = min(20, max(0, int((value - 10) // 0.5)))
+    step = min(20, max(0, math.floor((value - 10) / 0.5 + 0.5)))
     return key[0] == step // 2 ** level[0]
 
 
