@@ -158,11 +158,7 @@ class MappedNodes:
                 ("low", np.float64, (n_axes,)),
                 ("high", np.float64, (n_axes,)),
                 ("missing", np.bool_, (n_axes,)),
-                ("label_low", np.float64, (n_axes,)),
-                ("label_high", np.float64, (n_axes,)),
-                ("label_missing", np.bool_, (n_axes,)),
-                ("level", np.int8, (n_axes,)),
-                ("key", np.int64, (n_axes,)),
+                *_fields_of_leaves(published, n_axes),
             ],
             align=True,
         )
@@ -170,8 +166,11 @@ class MappedNodes:
         _copy(published, path, kind, min(BATCH_NODES, self.window))
         self._mapped = np.memmap(path, dtype=kind, mode="r+")
         nodes = np.asarray(self._mapped)
-        labels = BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields))
-        cells = CellKeys(nodes["level"], nodes["key"])
+        names = kind.names or ()
+        labels = (
+            BoxEnds(*(nodes[f"label_{name}"] for name in BoxEnds._fields)) if "label_low" in names else None
+        )
+        cells = CellKeys(nodes["level"], nodes["key"]) if "level" in names else None
         self.axes = axes
         self.n_kinds = len(axes) + all(axis.cells is not None for axis in axes)
         """What a node may be split on: an axis, or a list."""
@@ -269,6 +268,17 @@ class MappedNodes:
         return total
 
 
+def _fields_of_leaves(published: Path, n_axes: int) -> list[tuple[str, Any, tuple[int]]]:
+    """The fields of labels and of cells of lists, if the published nodes have any."""
+    with _reading(published) as file:
+        names = file.schema_arrow.names
+    labels = [("label_low", np.float64), ("label_high", np.float64), ("label_missing", np.bool_)]
+    cells = [("level", np.int8), ("key", np.int64)]
+    has_labels = any(name.startswith("value_") for name in names)
+    fields = labels * has_labels + cells * ("level_0" in names)
+    return [(name, kind, (n_axes,)) for name, kind in fields]
+
+
 def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) -> None:
     """Write the nodes of a published file as records; what is not published of them is zero for now."""
     n_axes = kind["low"].shape[0]
@@ -278,12 +288,11 @@ def _copy(published: Path, path: Path, kind: np.dtype[Any], batch_nodes: int) ->
             records = np.zeros(tree.n_nodes, dtype=kind)
             for name in FIELDS:
                 records[name] = getattr(tree, name)
-            shape = (tree.n_nodes, n_axes)
-            labels = tree.labels or BoxEnds.unlimited(shape)._replace(low=np.full(shape, np.nan))
-            for name, ends in zip(BoxEnds._fields, labels, strict=True):
-                records[f"label_{name}"] = ends
-            cells = tree.cells or CellKeys.nowhere(shape)
-            records["level"], records["key"] = cells
+            if tree.labels is not None:
+                for name, ends in zip(BoxEnds._fields, tree.labels, strict=True):
+                    records[f"label_{name}"] = ends
+            if tree.cells is not None:
+                records["level"], records["key"] = tree.cells
             with while_spilling(path.parent):
                 file.write(records.view(np.uint8).data)
 

@@ -687,6 +687,7 @@ def test_a_report_that_could_not_draw_a_large_recoding_is_rendered_alike(tmp_pat
     policy = {
         "attributes": {"age": {"role": "quasi-identifier", "type": "number"}},
         "require": [{"k-anonymity": 2}],
+        "method": {"mondrian": {"refine": "none"}},
     }
     release = sf.publish(table, policy, engine="disk", memory=64_000_000)
     assert isinstance(release.recoding, LargeRecoding)
