@@ -39,6 +39,9 @@ from sfumato.errors import PolicyError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+COMMIT = subprocess.run(
+    ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
+).stdout.strip()
 KS = (5, 10, 50, 100)
 PEERS = ("anjana", "anonypy")
 
@@ -199,7 +202,7 @@ class Results:
         figures = {
             key: round(value, 5) if isinstance(value, float) else value for key, value in asdict(line).items()
         }
-        print(json.dumps({"bench": "loss", **figures, "machine": machine}), flush=True)
+        print(json.dumps({"bench": "loss", "commit": COMMIT, **figures, "machine": machine}), flush=True)
         self.lines.append(line)
 
     def miss(self, table: str, setting: str, reason: str) -> None:
@@ -309,7 +312,8 @@ def write(results: Results, tables: Sequence[str], ks: Sequence[int], out: Path)
     picture = out.with_suffix(".svg")
     draw(results, tables, ks, picture)
     top = (
-        f"# What releases lose\n\nMade by `benchmarks/bench_loss.py`.\n\n![NCP against k]({picture.name})\n\n"
+        f"# What releases lose\n\nMade by `benchmarks/bench_loss.py` at commit {COMMIT}; NCP is that of the cells, see "
+        f"[what labels lose](guides/loss.md).\n\n![NCP against k]({picture.name})\n\n"
     )
     out.write_text(top + "\n".join(as_markdown(results, tables, ks)) + "\n", encoding="utf-8")
 
