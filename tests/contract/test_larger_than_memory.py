@@ -255,7 +255,7 @@ def test_without_a_recoding_no_tree_is_kept(path, tmp_path):
 
 
 def test_the_engine_is_chosen_by_the_memory_that_it_would_take(path):
-    policy = the_policy("mondrian", "nothing", "k")
+    policy = the_policy("{mondrian: {refine: none}}", "nothing", "k")
     assert "io" not in sf.publish(path, policy).certificate.figures
     many = pa.concat_tables([people(5000, seed) for seed in range(10)])
     assert "io" in sf.publish(many, policy, memory=LITTLE).certificate.figures
@@ -294,7 +294,7 @@ def test_long_texts_are_not_copied_into_every_file(tmp_path):
     assert io["writes"] < 5
     wide = sf.publish(
         tmp_path / "t.parquet",
-        sf.Policy.from_dict(policy.as_dict() | {"method": "mondrian"}),
+        sf.Policy.from_dict(policy.as_dict() | {"method": {"mondrian": {"refine": "none"}}}),
         engine="disk",
         memory=LITTLE,
     )
