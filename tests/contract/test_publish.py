@@ -134,6 +134,7 @@ def check_columns(columns: list[str], output: str) -> None:
     for name in TABLE.column_names:
         if name in ("age", "admitted") and output != "labels":
             expected += ([name] if output == "both" else []) + [f"{name}_low", f"{name}_high"]
+            expected += [f"{name}_missing"] if TABLE.column(name).null_count else []
         elif name not in ("patient_id", "insurance_number"):
             expected.append(name)
     assert columns == expected
@@ -170,7 +171,8 @@ def check_boxes(rows: pa.Table, output: str) -> None:
             if output != "bounds":
                 assert within_label(found[name], given[name]), name
             if output != "labels":
-                assert within_bounds(found[f"{name}_low"], found[f"{name}_high"], given[name]), name
+                ends = found[f"{name}_low"], found[f"{name}_high"]
+                assert within_bounds(*ends, given[name], may_miss=found.get(f"{name}_missing", False)), name
         assert found["zip"] == "*" or re.fullmatch(re.escape(found["zip"]).replace(r"\*", "."), given["zip"])
         assert found["sex"] in ("*", given["sex"])
         assert found["smoker"] in ("*", given["smoker"])
@@ -194,11 +196,11 @@ def type_of(value):
     return int if isinstance(value, int) else type(value).fromisoformat
 
 
-def within_bounds(low, high, value) -> bool:
-    """A missing value may stand in a box without a lower bound only, and alone where there is none at all."""
+def within_bounds(low, high, value, *, may_miss) -> bool:
+    """A missing value may stand only where that is said beside the bounds, and alone where there are none."""
     if value is None:
-        return low is None
-    return high is not None and (low is None or low <= value) and value <= high
+        return may_miss and (low is None) == (high is None)
+    return high is not None and low is not None and low <= value <= high
 
 
 def is_above(label: str | None, value: str | None, tree: sf.Hierarchy) -> bool:
