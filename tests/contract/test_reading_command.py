@@ -14,6 +14,7 @@ attributes:
   größe: {role: other, type: number}
   stadt: {role: sensitive}
 require: [k-anonymity: 5]
+method: {mondrian: {variant: paper}}
 """
 ROWS = "".join(
     f"{20 + i % 40};{i % 28 + 1}.{i % 12 + 1}.19{50 + i % 50};1,{i % 90 + 10};{'Köln' if i % 3 else 'Fürth'}\n"
