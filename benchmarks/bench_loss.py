@@ -45,6 +45,10 @@ COMMIT = subprocess.run(
 KS = (5, 10, 50, 100)
 PEERS = ("anjana", "anonypy")
 
+SETS = (
+    "anonypy publishes sets of values, which need be no node of a hierarchy, and numbers from the least to the greatest "
+    "value; NCP counts the values of a set."
+)
 ARX_SOURCE = (
     "ARX 3.9.2 on the same rows, exported and read by the same measuring code; local recoding in steps of 0.1% of the "
     "rows, numbers in widths of powers of two (acs: coarser widths, the others gave no result in five minutes); "
@@ -278,6 +282,8 @@ def as_markdown(results: Results, tables: Sequence[str], ks: Sequence[int]) -> I
             yield f"| {table} | {k} | {difference:+.4f} +- {half:.4f} |"
         yield ""
     yield from (f"{table}, {setting}: {reason}.\n" for (table, setting), reason in results.absent.items())
+    if "anonypy" in settings:
+        yield SETS + "\n"
     yield ARX_SOURCE
 
 

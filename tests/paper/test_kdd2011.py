@@ -21,6 +21,7 @@ from sfumato.methods.specialization.diffgen.scores import InfoGain, Max
 from sfumato.policy.document import Policy
 from sfumato.policy.schema import Schema
 from sfumato.privacy import mechanisms
+from sfumato.recoding.axis import BoxEnds
 from sfumato.table.opening import open_table
 
 TABLE_1A = (
@@ -95,7 +96,8 @@ def labels(found) -> list[list[str]]:
         if found.grid.thresholds[a].size or not hasattr(axis, "nodes"):
             out.append(axis.labels(*recoding._group_ends(a)).to_pylist())
         else:
-            out.append(axis.labels(place).to_pylist())
+            nodes = place.astype(np.float64)
+            out.append(axis.labels(BoxEnds(nodes, nodes, nodes > 0)).to_pylist())
     return out
 
 
