@@ -296,7 +296,7 @@ def draw(results: Results, tables: Sequence[str], ks: Sequence[int], file: Path)
 
     with plt.rc_context({"svg.hashsalt": "sfumato", "svg.fonttype": "none"}):
         figure, axes = plt.subplots(
-            1, len(tables), figsize=(3.2 * len(tables), 3.2), sharey=True, squeeze=False
+            1, len(tables), figsize=(3.2 * len(tables), 3.6), sharey=True, squeeze=False, layout="constrained"
         )
         settings = list(dict.fromkeys(line.setting for line in results.lines))
         for axis, table in zip(axes[0], tables, strict=True):
@@ -309,8 +309,12 @@ def draw(results: Results, tables: Sequence[str], ks: Sequence[int], file: Path)
             axis.set(title=table, xscale="log", xticks=ks, xticklabels=ks, xlabel="k")
             axis.minorticks_off()
         axes[0][0].set(ylabel="NCP", ylim=(0, None))
-        axes[0][0].legend(fontsize="small")
-        figure.tight_layout()
+        shown = {
+            label: handle
+            for axis in axes[0]
+            for handle, label in zip(*axis.get_legend_handles_labels(), strict=True)
+        }
+        figure.legend(shown.values(), shown.keys(), loc="outside lower center", ncols=8, fontsize="small")
         figure.savefig(file, metadata={"Date": None})
 
 
