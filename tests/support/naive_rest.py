@@ -53,6 +53,9 @@ Score
 18. Ties: larger score, smaller largest part (rows, missing ones included), earlier column, kind, then lower position
     (missing against present first), or node number.
 19. Parts are in order: lower, upper; missing, present; children in code order, the rest last; d, the rest.
+20. A rest of kind 1 excludes children as they are declared: an only child that was dropped above its own only child
+    gives the name. A rest of kind 2 excludes the node that stayed. Both say the same of the values.
+21. A task whose class is the same in all rows adds nothing: without a loss weight nothing is split then.
 """
 
 from __future__ import annotations
@@ -132,6 +135,16 @@ class Category:
         if None in self.cells:
             root[None] = {}
         return self.number(self.leaves[0][0] if self.leaves else "*", root, 0)
+
+    @cached_property
+    def declared(self) -> list[Hashable]:
+        """The label of the uppermost node with the range of each node."""
+        uppermost: dict[tuple[int, int], Hashable] = {}
+        paths = self.paths_in_order()
+        for start in sorted({path[:end] for path in paths for end in range(1, len(path) + 1)}, key=len):
+            inside = [code for code, path in enumerate(paths) if path[: len(start)] == start]
+            uppermost.setdefault((inside[0], inside[-1]), start[-1])
+        return [uppermost.get((low, high), label) for low, high, label in self.nodes]
 
     def number(
         self, label: Hashable, below: dict[Hashable, Any], low: int
@@ -305,7 +318,7 @@ class Rest:
         f = self.information
         bits = float(f[len(node.rows)] - sum(f[len(part)] for part in split.parts))
         root = math.sqrt(bits) * math.sqrt(math.sqrt(bits))
-        if not self.useful_tasks:
+        if not self.tasks:
             return float(split.gain) / root
         total = 0.0
         for task, at_root, chance in self.useful_tasks:
@@ -454,18 +467,20 @@ class Rest:
 
     def excluded(self, root: Node, leaf: Node, index: int) -> list[Any]:
         """The labels of what was told apart in a column on the way to a leaf and lies below its node, as numbered."""
-        column, told, node = self.columns[index], set[int](), root
+        column, told, node = self.columns[index], dict[int, Hashable](), root
         if isinstance(column, Number):
             return []
         while node is not leaf:
             assert node.split is not None
             ways = [child for child in node.children if any(one is leaf for one in child.leaves())]
             if node.split.column == index and node.children[-1] is ways[0] and node.split.branches[-1] == -1:
-                told |= {branch for branch in node.split.branches if branch is not None and branch >= 0}
+                names = column.declared if node.split.kind == 1 else [label for *_, label in column.nodes]
+                branches = [branch for branch in node.split.branches if branch is not None and branch >= 0]
+                told |= {branch: names[branch] for branch in branches}
             node = ways[0]
         codes = column.codes[leaf.rows]
         inside = set(column.below(column.cover(int(codes.min()), int(codes.max()))))
-        return [column.nodes[other][2] for other in sorted(told & inside)]
+        return [told[other] for other in sorted(told) if other in inside]
 
     def loss(self, leaf: Node, index: int) -> float:
         """The mean NCP of a leaf's rows in a column: (leaves - 1) / (all leaves - 1); missing in a mixed cell is 1."""
