@@ -301,7 +301,9 @@ class Dictionary:
         count = np.concatenate([self._count, *(each.count for each in self._waiting)])
         first = np.concatenate([self._first, *(each.first for each in self._waiting)])
         chunks = [*known, *(each.values for each in self._waiting)]
-        encoded = pa.chunked_array(chunks, chunks[0].type).dictionary_encode().combine_chunks()
+        chunks = [chunk for chunk in chunks if len(chunk)] or chunks[:1]
+        encoded = pa.chunked_array(chunks, chunks[0].type).dictionary_encode()
+        encoded = encoded.combine_chunks() if encoded.num_chunks else chunks[0].dictionary_encode()
         encoded = encoded if isinstance(encoded, pa.DictionaryArray) else encoded.chunk(0)
         place = encoded.indices.to_numpy()
         self.values = encoded.dictionary

@@ -159,6 +159,14 @@ def test_cells_of_no_type_are_missing_texts(cells):
     assert words.codes(cells, np.array([5, 6], dtype=np.uint32)).tolist() == [6, 6]
 
 
+def test_dates_that_are_all_missing_are_counted_whatever_they_are_stored_as():
+    missing = pa.nulls(3, pa.date32())
+    for cells in (missing, missing.dictionary_encode(), pa.chunked_array([missing, missing[:0]])):
+        days = Dictionary(Attribute("day", Role.OTHER))
+        days.add(cells, 0)
+        assert (days.column().to_pylist(), days.count.tolist()) == ([None], [3])
+
+
 def test_a_dictionary_that_outgrows_its_share_names_the_column_and_the_memory():
     words = Dictionary(Attribute("diagnosis", Role.OTHER), memory=1 << 20)
     batches = [pa.array([f"text {i}" for i in range(k, k + 50_000)]) for k in range(0, 200_000, 50_000)]
