@@ -254,6 +254,13 @@ BAD_POLICIES = {
     "a regression of a text": (SMALL + "workload: [regress: disease]\n", "number"),
     "a weight of 0": (SMALL + "workload: [classify: {target: disease, weight: 0}]\n", "above 0"),
     "an unknown output": (SMALL + "output: {values: centroids}\n", "labels"),
+    "a unit that is a quasi-identifier": (SMALL + "unit: age\n", "has the role quasi-identifier"),
+    "a unit that is published": (SMALL + "unit: disease\n", "give it that role"),
+    "a unit that no column is called": (SMALL + "unit: agee\n", "Did you mean 'age'?"),
+    "a bound on rows without differential privacy": (
+        SMALL + "unit: {column: age, rows-at-most: 4}\n", "only differentially private methods",
+    ),
+    "a unit that is a list": (SMALL + "unit: [age]\n", "or row"),
     "a published bound that has the name of a column": (
         SMALL.replace("  sex:  ", "  age_low:") + "output: {values: bounds}\n",
         "age_low",
@@ -271,7 +278,7 @@ def test_a_bad_policy_is_refused_in_one_sentence(sfumato, here, case):
     assert not (here / "owned").exists()
 
 
-LATER = {"unit": "unit: disease\n", "suppress": "suppress: {at-most: 1%}\n"}
+LATER = {"suppress": "suppress: {at-most: 1%}\n"}
 LATER_REQUIREMENTS = {
     "alpha-k": "{alpha: 0.5, k: 2, of: disease}",
     "beta-likeness": "{beta: 1, of: disease}",

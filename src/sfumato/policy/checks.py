@@ -21,6 +21,7 @@ from sfumato.policy.requirements import Requirement
 from sfumato.policy.rules import is_number
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
 from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WEIGHT, WORKLOAD
+from sfumato.policy.unit import UNIT, Unit, check_unit
 from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
 from sfumato.policy.yaml import Where
 
@@ -35,6 +36,12 @@ class UncheckedPolicy(RestOfPolicy, Protocol):
 
     @property
     def method(self) -> MethodOptions: ...
+
+    @property
+    def is_private(self) -> bool: ...
+
+    @property
+    def unit(self) -> Unit | None: ...
 
     @property
     def title(self) -> str | None: ...
@@ -62,6 +69,8 @@ def find_wrong_types(policy: UncheckedPolicy) -> Iterator[Mistake]:
                 yield Mistake((key, position), item.says)
     if not isinstance(policy.method, MethodOptions):
         yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
+    if policy.unit is not None and not isinstance(policy.unit, Unit):
+        yield Mistake(("unit",), UNIT.says)
     output = OutputForm(
         policy.output, policy.rows, policy.keeps_recoding, policy.formulas, policy.numbers, policy.rest_labels
     )
@@ -91,6 +100,8 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
     for position, task in enumerate(policy.workload):
         with mistakes.collect():
             _check_task(task, schema, ("workload", position, task.word))
+    with mistakes.collect():
+        _check_unit(policy)
     with mistakes.collect():
         _check_output(policy)
     for word, given in (("numbers", policy.numbers), ("rest-labels", policy.rest_labels)):
@@ -259,6 +270,14 @@ def _check_condition(task: Select, schema: Schema, path: Where) -> None:
         raise Misfit((*path, "where"), str(error)) from None
     if not found.rectangles:
         raise Misfit((*path, "where"), "the condition contradicts itself, so it selects nothing; mend it.")
+
+
+def _check_unit(policy: UncheckedPolicy) -> None:
+    check_unit(policy.unit, policy.schema, is_private=policy.is_private)
+    if policy.unit is None or not policy.unit.is_person:
+        return
+    if objection := policy.method.object_to_unit(policy.unit):
+        raise Misfit(("unit",), objection)
 
 
 def _check_output(policy: UncheckedPolicy) -> None:

@@ -30,6 +30,7 @@ from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Numbers, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema
+from sfumato.policy.unit import Unit
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 from sfumato.policy.yaml import Where
 
@@ -69,6 +70,8 @@ class Policy:
     """Text cells that spreadsheets would run as formulas: kept, or escaped in every file (``ESCAPE``)."""
     numbers: Numbers | None = None
     """Mondrian: what ranges of numbers are narrowed to, also as a policy writes it; None leaves it to the method."""
+    unit: Unit | None = None
+    """Whom groups count, also as a policy writes it; None if it does not say: rows."""
     rest_labels: str | None = None
     """Mondrian: whether labels of rests cover (``COVERING``, also if None) or say what they exclude (``EXCLUDING``)."""
     origin: Origin = field(default_factory=Origin, compare=False, repr=False)
@@ -77,6 +80,8 @@ class Policy:
     def __post_init__(self) -> None:
         if self.output in list(Output):
             object.__setattr__(self, "output", Output(self.output))
+        if isinstance(self.unit, str):
+            object.__setattr__(self, "unit", Unit.of(self.unit))
         mistakes = Mistakes(checks.find_wrong_types(self))
         if not mistakes.found:
             if self.numbers is not None:
@@ -122,6 +127,11 @@ class Policy:
     def is_private(self) -> bool:
         """Is the release differentially private? Then nothing may depend on a table but through a mechanism."""
         return self.method.is_private
+
+    @property
+    def person(self) -> str | None:
+        """The column that tells one person from another, if groups count people; None if they count rows."""
+        return None if self.unit is None else self.unit.column
 
     @property
     def escapes_formulas(self) -> bool:
@@ -213,6 +223,7 @@ class Policy:
             "require": [requirement.as_policy() for requirement in self.requirements],
             "workload": [task.as_policy() for task in self.workload],
             "method": self.method.as_policy(),
+            **({} if self.unit is None else {"unit": self.unit.as_policy()}),
             "output": {
                 "values": str(self.output),
                 **({"rows": self.rows} if self.method.publishes_counts else {}),
@@ -303,6 +314,7 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
             formulas=output.get("formulas", KEEP),
             numbers=output.get("numbers"),
             rest_labels=output.get("rest-labels"),
+            unit=_read_unit(document),
             origin=document.origin.of_columns(),
         )
     except (Misfit, PolicyMistakes) as error:
@@ -474,6 +486,11 @@ def _read_rows(output: Mapping[str, Any], method: MethodOptions) -> str:
     if "rows" in output and not method.publishes_counts:
         raise Misfit(("output", "rows"), "only diffgen publishes counts or expanded rows; leave it out.")
     return str(output.get("rows", COUNTS))
+
+
+def _read_unit(document: Document) -> Unit | None:
+    given = None if document.mistakes.is_broken("unit") else document.data.get("unit")
+    return None if given is None else Unit.of(given)
 
 
 def _read_method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:

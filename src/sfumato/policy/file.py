@@ -132,6 +132,7 @@ _TEXT_PLACES = (
     ("method", "risk-utility", "weights", "column", "*"),
     ("method", "risk-utility", "side-table"),
     ("unit",),
+    ("unit", "column"),
     ("title",),
 )
 _TREE = ("attributes", "*", "hierarchy", "tree")

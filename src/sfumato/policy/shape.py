@@ -40,6 +40,7 @@ from sfumato.policy.rules import (
     refuse,
 )
 from sfumato.policy.schema import Kind, Role
+from sfumato.policy.unit import UNIT
 from sfumato.policy.workload import TASK
 
 MAX_TITLE = 200
@@ -317,9 +318,7 @@ class PolicyForm(Part):
     require: Annotated[Any, REQUIRE] = None
     workload: Annotated[Any, WORKLOAD] = None
     method: Annotated[Any, METHOD] = None
-    unit: Annotated[
-        Any, Later("The column that tells one person from another: groups then count people, not rows.")
-    ] = None
+    unit: Annotated[Any, UNIT] = None
     suppress: Annotated[Any, Later("Rows that may be left out.")] = None
     output: OutputForm = field(default_factory=OutputForm)
     title: Annotated[str | None, TITLE] = None

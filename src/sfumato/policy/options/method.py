@@ -12,6 +12,7 @@ from sfumato.policy.output import BOXES, Form, Numbers, Output
 if TYPE_CHECKING:
     from sfumato.policy.requirements import Requirement
     from sfumato.policy.schema import Schema
+    from sfumato.policy.unit import Unit
     from sfumato.policy.workload import Task
 
 
@@ -114,6 +115,10 @@ class MethodOptions(Part):
     def object_to_weights(self) -> str | None:
         """Why no column may have a weight; None if each may."""
         return f"{self.name} does not look at what a column loses; leave it out, or use mondrian."
+
+    def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
+        """Why groups cannot count people; None if they can."""
+        return f"{self.name} counts rows, and no people yet; write unit: row, or leave it out."
 
     def without_workload(self) -> Self | None:
         """As much of the options as is checked where the tasks are not known; None if that is nothing."""
