@@ -53,6 +53,8 @@ def test_results_go_to_stdout_and_nothing_to_stderr_when_piped(sfumato_process, 
     assert (done.code, done.err) == (0, "")
     assert re.match(
         r"out: 60 rows in \d+ groups, verified\.\n  5-anonymity: holds; the smallest group is \d+\n"
+        r"  risk of re-identification: 1 in \d+ at most, 1 in [\d.]+ on average; above 1/5: 0%, above 1/11: [\d.]+%, "
+        r"above 1/20: [\d.]+% of the rows\n"
         r"  cells of the quasi-identifiers: [\d.]+% exact, [\d.]+% narrowed, [\d.]+% \*\n"
         r"  no group shares one value of 'disease', though no diversity is required there\n$",
         done.out,

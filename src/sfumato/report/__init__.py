@@ -19,6 +19,7 @@ from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
+from sfumato.release.certificate.claims import one_in, percent_of
 from sfumato.report.distributions import describe_omissions, distributions_of, draw_distribution
 from sfumato.report.groups import (
     LEVELS,
@@ -141,6 +142,8 @@ def _template() -> jinja2.Template:
         selection_bar=draw_selection,
         loss_bar=draw_loss,
         percent=percent,
+        percent_of=percent_of,
+        one_in=one_in,
         model=name_of,
         significance=significance,
         draw=draw_distribution,

@@ -80,7 +80,15 @@ def check_equal(claim: str, claimed: int, found: int, why: str = "", *, of: str 
 
 
 def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
-    """Check how much the cells tell, and how many rows share one value; older certificates claim neither."""
+    """Check the risk, how much the cells tell, and how many rows share one value; older certificates claim none."""
+    if claimed.risk is not None and found.risk is not None:
+        other = (
+            "it differs in digits that are not shown"
+            if str(claimed.risk) == str(found.risk)
+            else f"it is {found.risk}"
+        )
+        is_same = claimed.risk == found.risk
+        yield Check(f"the risk of re-identification is {claimed.risk}", is_same, "" if is_same else other)
     if claimed.cells is not None and found.cells is not None:
         is_same = claimed.cells == found.cells
         detail = "" if is_same else _describe_other_cells(claimed.cells, found.cells)

@@ -19,7 +19,7 @@ import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from sfumato.errors import TableError
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Schema
-from sfumato.release.certificate import Claim, Claims
+from sfumato.release.certificate import Claim, Claims, SmallGroups
 from sfumato.release.folder import sha256_of
 from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
@@ -77,6 +77,7 @@ class Measures:
     rows: int
     groups: int
     requirements: tuple[RequirementResult, ...]
+    small: SmallGroups
     details: Mapping[str, Detail] = field(default_factory=dict)
     """How much the cells of each quasi-identifier tell."""
     one_value: Mapping[str, int] = field(default_factory=dict)
@@ -200,6 +201,7 @@ def _examine_groups(
         int(groups.size.sum()),
         groups.n,
         results,
+        SmallGroups.of(groups.size),
         one_value=one_value,
         respelled=_count_respelled(rows, policy),
     )
@@ -266,7 +268,8 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     details = {name: found.detail(policy.schema[name], excludes=excludes) for name, found in cells.items()}
     names = {name for found in measures for name in found.respelled}
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
-    found = Measures(rows, groups, requirements, details, one_value, respelled)
+    small = reduce(SmallGroups.join, (found.small for found in measures))
+    found = Measures(rows, groups, requirements, small, details, one_value, respelled)
     return RowFindings(found, statistics, policy)
 
 
@@ -299,6 +302,7 @@ def claims(found: Measures) -> Claims:
         requirements=requirements,
         cells=claim_of(found.details.values()),
         one_value=found.one_value,
+        risk=found.small.risk(rows=found.rows, groups=found.groups),
     )
 
 

@@ -20,6 +20,7 @@ from sfumato.errors import InputError, TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.release.certificate import RISK_LIMITS, SmallGroups
 from sfumato.table.formulas import BEGINS_FORMULA, MARK, NO_FORMULA
 from sfumato.verify.cells import DistinctCells, label_or_bounds
 from sfumato.verify.checks import Check
@@ -43,7 +44,13 @@ MOST_RESPELLED = 10_000
 """Spellings of sensitive values that a statement can list."""
 
 GROUPS = "SELECT {cells}, COUNT(*) AS {n_rows} FROM release GROUP BY {cells}"
-SIZES = f"SELECT COUNT(*) AS n_groups, SUM({{n_rows}}) AS n_rows FROM ({GROUPS}) AS sizes"
+BELOW = ", ".join(
+    f"SUM(CASE WHEN {{n_rows}} < {limit} THEN {{n_rows}} ELSE 0 END) AS below_{limit}"
+    for limit in RISK_LIMITS
+)
+SIZES = f"""
+SELECT COUNT(*) AS n_groups, SUM({{n_rows}}) AS n_rows, MIN({{n_rows}}) AS smallest, {BELOW} FROM ({GROUPS}) AS sizes
+"""
 ONE_VALUE = """
 WITH sensitive AS (SELECT {cells}, {value} AS {sensitive_value} FROM release),
 counts AS (SELECT {cells}, {sensitive_value}, COUNT(*) AS {n_rows} FROM sensitive GROUP BY {cells}, {sensitive_value}),
@@ -88,6 +95,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         int(sizes["n_rows"]),
         sizes["n_groups"],
         tuple(rows.judge(item) for item in policy.requirements),
+        SmallGroups(sizes["smallest"], tuple(int(sizes[f"below_{limit}"]) for limit in RISK_LIMITS)),
         {
             a.name: rows.distinct_cells(label_or_bounds(a, own)).detail(a, excludes=policy.excludes_in_labels)
             for a, own in box_columns(policy.schema, rows.names)

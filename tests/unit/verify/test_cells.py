@@ -207,6 +207,8 @@ def test_a_release_of_one_group_says_what_keeps_it_there_and_only_to_the_owner(t
         assert "2-anonymity" not in notice
     assert advice.startswith("To keep more of them, ask for less")
     assert release.remarks == (
+        "risk of re-identification: 1 in 40 at most, 1 in 40 on average; above 1/5: 0%, above 1/11: 0%, above 1/20: 0% "
+        "of the rows",
         "cells of the quasi-identifiers: 0% exact, 0% narrowed, 100% *",
         "* nearly everywhere (share of the rows): sex 100%, age 100%",
     )

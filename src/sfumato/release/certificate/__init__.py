@@ -5,16 +5,28 @@ is the JSON (a model each way). ``verify`` imports this package, so nothing here
 """
 
 from sfumato.release.certificate.certificate import Certificate, missing_rule, public_of, this_version
-from sfumato.release.certificate.claims import CellsClaim, Claim, Claims, UtilityClaim, percent
+from sfumato.release.certificate.claims import (
+    RISK_LIMITS,
+    CellsClaim,
+    Claim,
+    Claims,
+    RiskClaim,
+    SmallGroups,
+    UtilityClaim,
+    percent,
+)
 from sfumato.release.certificate.privacy import Privacy, Sampling
 
 __all__ = [
+    "RISK_LIMITS",
     "CellsClaim",
     "Certificate",
     "Claim",
     "Claims",
     "Privacy",
+    "RiskClaim",
     "Sampling",
+    "SmallGroups",
     "UtilityClaim",
     "missing_rule",
     "percent",

@@ -27,7 +27,7 @@ from pydantic import (
 
 from sfumato.policy.options import kinds_in
 from sfumato.policy.options.risk_utility import Absolute, AtLeast
-from sfumato.release.certificate.claims import CellsClaim, Claim, Claims, UtilityClaim
+from sfumato.release.certificate.claims import RISK_LIMITS, CellsClaim, Claim, Claims, RiskClaim, UtilityClaim
 from sfumato.release.certificate.privacy import (
     DEFINITION,
     DEFINITION_WITH_DELTA,
@@ -115,6 +115,18 @@ def _check_share(share: float | None) -> float | None:
     return share
 
 
+def _read_chance(share: Any) -> Any:
+    if type(share) not in (int, float) or not 0 <= share <= 1:
+        raise wrong("must be a number from 0 to 1")
+    return float(share)
+
+
+def _check_limits(above: dict[str, float]) -> dict[str, float]:
+    if list(above) != [f"1/{limit}" for limit in RISK_LIMITS]:
+        raise wrong(f"must hold shares above {', '.join(f'1/{limit}' for limit in RISK_LIMITS)}")
+    return above
+
+
 _FRACTION_SCHEMA = {"type": "string", "pattern": r"^-?\d+(/[1-9]\d*)?$"}
 
 Exact = Annotated[
@@ -144,6 +156,8 @@ HashOrNull = Annotated[str | None, BeforeValidator(_check_hash)]
 Hashes = Annotated[dict[str, str], BeforeValidator(_check_hashes)]
 Counts = Annotated[dict[str, int], BeforeValidator(_check_counts)]
 ShareOrNull = Annotated[NumberOrNull, AfterValidator(_check_share)]
+Chance = Annotated[float, BeforeValidator(_read_chance)]
+SharesAbove = Annotated[dict[str, Chance], AfterValidator(_check_limits)]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
 
 
@@ -176,6 +190,14 @@ class CellsDocument(StrictDocument):
     all: Count
 
 
+class RiskDocument(StrictDocument):
+    """The risk of the rows in groups, and the share of them above some limits."""
+
+    largest: Chance
+    mean: Chance
+    above: SharesAbove
+
+
 class UtilityDocument(StrictDocument):
     """What the rows of a risk-utility release keep of their utility."""
 
@@ -191,6 +213,7 @@ class GroupClaims(StrictDocument):
     rows: Count
     suppressed: Count
     groups: Count
+    risk: RiskDocument = ABSENT
     cells: CellsDocument = ABSENT
     one_value: Counts = Field(default=ABSENT, alias="one-value")
     requirements: Annotated[tuple[ClaimDocument, ...], Field(strict=False)]
@@ -202,7 +225,11 @@ class GroupClaims(StrictDocument):
             rows=claims.rows,
             suppressed=claims.suppressed,
             groups=claims.groups,
-            **unless_none(cells=_cells_document(claims.cells), one_value=dict(claims.one_value) or None),
+            **unless_none(
+                risk=claims.risk and RiskDocument.model_construct(**asdict(claims.risk)),
+                cells=_cells_document(claims.cells),
+                one_value=dict(claims.one_value) or None,
+            ),
             requirements=tuple(map(ClaimDocument.of, claims.requirements)),
             sha256=_in_order(claims.sha256),
         )
@@ -216,6 +243,7 @@ class GroupClaims(StrictDocument):
             self.sha256,
             cells=_cells_claim(self.cells),
             one_value=self.one_value or {},
+            risk=None if self.risk is None else RiskClaim(**dict(self.risk)),
         )
 
 
