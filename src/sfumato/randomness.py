@@ -55,6 +55,15 @@ def secret_below(n: int, size: int) -> NDArray[np.int64]:
     return np.concatenate(found)
 
 
+def secret_words(n: int) -> NDArray[np.uint64]:
+    """So many words of 64 secret bits.
+
+    >>> len(secret_words(3))
+    3
+    """
+    return np.frombuffer(secrets.token_bytes(8 * n), dtype=np.uint64)
+
+
 def generator(seed: int | None) -> Generator:
     """``seeded(seed)``, or ``secret()`` where no seed is given."""
     return secret() if seed is None else seeded(seed)

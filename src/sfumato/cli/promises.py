@@ -97,7 +97,8 @@ def _private_lines(privacy: Privacy) -> Iterator[str]:
     if not privacy.is_secret:
         yield f"Nothing is promised: {privacy.randomness}."
     else:
-        yield f"{privacy.definition}: {privacy.promise} (one person is one row)"
+        one = " (one person is one row)" if privacy.rows_at_most is None else ""
+        yield f"{privacy.definition}: {privacy.promise}{one}"
     if privacy.sampling is not None:
         yield from _sampling_lines(privacy.sampling)
         return

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.batches import BLOCK_ROWS, Block
 from sfumato.encoding.cells import distinct_cells, is_null, spread_codes
 from sfumato.encoding.domain import Codes, Domain, OrderedDomain, TreeDomain
+from sfumato.encoding.row_bound import DrawKeys, choose_rows
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declared import leaf_codes, with_missing
 from sfumato.policy.options import diffgen
@@ -31,6 +32,7 @@ from sfumato.table.source import UNKNOWN, Source
 __all__ = [
     "DeclaredRows",
     "HeldRows",
+    "bound_rows",
     "cut_of",
     "domains_of",
     "encode_by_domains",
@@ -146,10 +148,13 @@ def _first_not_below(domain: OrderedDomain, values: NDArray[np.float64]) -> NDAr
     return codes
 
 
-def encode_by_domains(source: Source, domains: Sequence[Domain]) -> Codes:
-    """The codes (rows, domains) of all rows of a table."""
+def encode_by_domains(
+    source: Source, domains: Sequence[Domain], kept: NDArray[np.bool_] | None = None
+) -> Codes:
+    """The codes (rows, domains) of all rows of a table, or of those that are ``kept``."""
     none = np.empty((0, len(domains)), dtype=np.uint32)
-    return np.concatenate([none, *_encode_batches(source, _encoded(domains))])
+    rows = np.concatenate([none, *_encode_batches(source, _encoded(domains))])
+    return rows if kept is None else rows[kept]
 
 
 EncodedColumn = tuple[str, Callable[[Any], Codes]]
@@ -192,12 +197,20 @@ class _Class:
 class DeclaredRows:
     """The rows of a table, encoded anew in each pass: codes of the quasi-identifiers, then of the class.
 
-    ``n_rows`` counts those with a declared class, once a pass is over. It is as private as the rows are.
+    ``n_rows`` counts those with a declared class, once a pass is over. It is as private as the rows are. ``kept`` says of
+    each row of the table whether it may be read, if people have several; None: all may.
     """
 
-    def __init__(self, source: Source, policy: Policy, *, memory: int | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        policy: Policy,
+        *,
+        memory: int | None = None,
+        kept: NDArray[np.bool_] | None = None,
+    ) -> None:
         target = policy.schema[diffgen.target_of(policy.workload)]
-        self.source, self.memory = source, memory
+        self.source, self.memory, self.kept = source, memory, kept
         self.domains = domains_of(policy.schema)
         self.target = _Class(target)
         self.class_values = self.target.values
@@ -205,15 +218,28 @@ class DeclaredRows:
 
     def blocks(self, *, payload: bool = False) -> Iterator[Block]:  # noqa: ARG002 - nothing raw comes along
         """One pass over the table; blocks have no payload."""
-        n_rows, n_classes = 0, len(self.class_values)
+        n_read, n_rows, n_classes = 0, 0, len(self.class_values)
         columns = [*_encoded(self.domains), (self.target.attribute.name, self.target.codes)]
         for rows in _encode_batches(self.source, columns, memory=self.memory):
-            is_declared = rows[:, -1] < n_classes
-            kept = rows if is_declared.all() else rows[is_declared]
+            is_read = rows[:, -1] < n_classes
+            if self.kept is not None:
+                is_read &= self.kept[n_read : n_read + len(rows)]
+            n_read += len(rows)
+            kept = rows if is_read.all() else rows[is_read]
             n_rows += len(kept)
             if len(kept):
                 yield Block(kept, None)
         self.n_rows = n_rows
+
+
+def bound_rows(
+    source: Source, policy: Policy, row_keys: Callable[[], DrawKeys], *, memory: int | None = None
+) -> NDArray[np.bool_] | None:
+    """Which rows may be read, where the policy counts people and bounds their rows; None: all of them."""
+    unit = policy.unit
+    if unit is None or unit.column is None or unit.rows_at_most is None:
+        return None
+    return choose_rows(source, policy.schema[unit.column], unit.rows_at_most, row_keys(), memory=memory)
 
 
 class HeldRows:

@@ -110,3 +110,15 @@ def check_unit(unit: Unit | None, schema: Schema, *, is_private: bool) -> None:
             f"column {short(unit.column)} has the role {attribute.role}, and the column of a unit is an identifier, "
             "which is read and removed; give it that role, or name another column.",
         )
+
+
+def ask_for_bound(unit: Unit, rows: int = 4) -> str:
+    """That a private method needs a bound on the rows of a person.
+
+    >>> ask_for_bound(Unit("case"))
+    'differential privacy hides a person only if its rows are bounded; write unit: {column: case, rows-at-most: 4}.'
+    """
+    return (
+        "differential privacy hides a person only if its rows are bounded; "
+        f"write unit: {{column: {unit.column}, rows-at-most: {rows}}}."
+    )

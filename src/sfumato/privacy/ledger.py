@@ -83,5 +83,20 @@ class Ledger:
         """What came of the last draw."""
         self.draws[-1] = replace(self.draws[-1], result=result)
 
+    def per_person(self, n_rows: int) -> Ledger:
+        """The same draws, and what they cost a person who has so many rows.
+
+        One row changes what is drawn by the share; n rows, one after the other, by n times the share.
+
+        >>> ledger = Ledger(Fraction(1, 4))
+        >>> ledger.charge(Draw("counts", "", "discrete Laplace", Fraction(1, 4), Fraction(4)))
+        >>> of_people = ledger.per_person(4)
+        >>> of_people.epsilon, of_people.spent, of_people.draws[0].scale
+        (Fraction(1, 1), Fraction(1, 1), Fraction(4, 1))
+        """
+        found = Ledger(n_rows * self.epsilon)
+        found.draws = [replace(draw, share=n_rows * draw.share) for draw in self.draws]
+        return found
+
     def as_list(self) -> list[dict[str, Any]]:
         return [draw.as_dict() for draw in self.draws]

@@ -18,6 +18,7 @@ charged before. Let two tables be neighbours, and s, s' the scores of the same p
   share-private.
 - ``bernoulli``: which rows are drawn, each by itself. What that costs depends on what is published of them:
   ``sfumato.methods.risk_utility.private.draw``.
+- ``row_keys`` cost nothing by themselves: they say which rows of a person are read at all (``encoding.row_bound``).
 
 Candidates may stand in a list several times, as long as how often is public: their chances add up.
 Running time depends on scores and noise: nothing here hides it.
@@ -42,6 +43,7 @@ from sfumato.errors import InternalError, MissingExtra
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
+Words = NDArray[np.uint64]
 
 EXPONENTIAL = "exponential"
 PERMUTE_AND_FLIP = "permute-and-flip"
@@ -63,6 +65,9 @@ class Coins(Protocol):
 
     def bernoulli(self, n: int, chance: Fraction) -> Bools:
         """Which of n things are drawn, each by itself with exactly this chance."""
+
+    def row_keys(self) -> Callable[[Ints], Words]:
+        """Gives the rows of a table with these numbers keys of 64 bits, all of them alike and each by itself."""
 
 
 class Mechanisms(Coins, Protocol):
@@ -126,6 +131,9 @@ class _Secret:
 
     def bernoulli(self, n: int, chance: Fraction) -> Bools:
         return _toss(lambda m: randomness.secret_below(chance.denominator, m), n, chance)
+
+    def row_keys(self) -> Callable[[Ints], Words]:
+        return lambda rows: randomness.secret_words(len(rows))
 
 
 def _toss(below: Callable[[int], Ints], n: int, chance: Fraction) -> Bools:
@@ -196,6 +204,10 @@ class _Seeded:
     def bernoulli(self, n: int, chance: Fraction) -> Bools:
         return _toss(lambda m: self._random.integers(chance.denominator, size=m), n, chance)
 
+    def row_keys(self) -> Callable[[Ints], Words]:
+        seed = int(self._random.integers(1 << 63))
+        return lambda rows: randomness.splitmix64(seed, rows)
+
     def exponential(self, scores: Ints, scale: Fraction) -> int:
         noise = self._random.gumbel(size=len(scores))
         return int(np.argmax(below_highest(scores) / round_up(scale) + noise))
@@ -215,6 +227,9 @@ class _Noiseless:
 
     def bernoulli(self, n: int, chance: Fraction) -> Bools:  # noqa: ARG002 - the protocol
         return np.ones(n, dtype=np.bool_)
+
+    def row_keys(self) -> Callable[[Ints], Words]:
+        return lambda rows: rows.astype(np.uint64)
 
     def exponential(self, scores: Ints, scale: Fraction) -> int:  # noqa: ARG002 - the protocol
         return int(np.argmax(below_highest(scores)))

@@ -184,6 +184,12 @@ require: [k-anonymity: 2, entropy-diversity: {l: 1.9, of: answer}]
 """
 
 
+RISK_OF_40 = (
+    "risk of re-identification: 1 in 40 at most, 1 in 40 on average; "
+    "above 1/5: 0%, above 1/11: 0%, above 1/20: 0% of the rows"
+)
+
+
 def one_group(n: int = 40) -> pa.Table:
     """Women say yes, men say no, and so do the young and the old: any split tells the answer."""
     is_first = np.arange(n) < n // 2
@@ -207,8 +213,7 @@ def test_a_release_of_one_group_says_what_keeps_it_there_and_only_to_the_owner(t
         assert "2-anonymity" not in notice
     assert advice.startswith("To keep more of them, ask for less")
     assert release.remarks == (
-        "risk of re-identification: 1 in 40 at most, 1 in 40 on average; above 1/5: 0%, above 1/11: 0%, above 1/20: 0% "
-        "of the rows",
+        RISK_OF_40,
         "cells of the quasi-identifiers: 0% exact, 0% narrowed, 100% *",
         "* nearly everywhere (share of the rows): sex 100%, age 100%",
     )

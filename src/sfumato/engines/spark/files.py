@@ -98,11 +98,12 @@ def slice_rows(rows: Rows, most: int) -> list[Rows]:
     if isinstance(rows, Intake):
         return [rows.on_slice(source, first) for source, first in slice_source(rows.source, most)]
     if isinstance(rows, DeclaredRows):
-        return [_declared_slice(rows, source) for source, _ in slice_source(rows.source, most)]
+        return [_declared_slice(rows, source, first) for source, first in slice_source(rows.source, most)]
     return [*rows.slices(most)] if isinstance(rows, FileRows) else [rows]
 
 
-def _declared_slice(rows: DeclaredRows, source: Source) -> DeclaredRows:
+def _declared_slice(rows: DeclaredRows, source: Source, first: int) -> DeclaredRows:
     own = copy(rows)
     own.source = source
+    own.kept = None if rows.kept is None else rows.kept[first : first + source.n_rows]
     return own

@@ -23,6 +23,7 @@ from sfumato.policy.options.method import MethodOptions, RestOfPolicy
 from sfumato.policy.output import COUNT, COUNTS, Form, Output, bound_names
 from sfumato.policy.rules import ChoiceRule, Either, Exact, ListOf, MappingOf, Scalar, Whole
 from sfumato.policy.schema import Attribute, Kind, Role, Schema, declared_column
+from sfumato.policy.unit import Unit, ask_for_bound
 from sfumato.policy.workload import Aggregate, Classify, Task
 from sfumato.policy.yaml import Where, core
 
@@ -126,6 +127,10 @@ class DiffGenOptions(MethodOptions):
     def public(self) -> tuple[str, ...]:
         cuts = () if self.cuts is None else ("the cuts: all of them",)
         return (*cuts, f"the cells of the grid: at most {self.max_cells:,}")
+
+    def object_to_unit(self, unit: Unit) -> str | None:
+        """A person of any number of rows could not be hidden."""
+        return ask_for_bound(unit) if unit.rows_at_most is None else None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], schema: Schema, _folder: str | None) -> DiffGenOptions:

@@ -214,7 +214,16 @@ def missing_rule(policy: Policy) -> str:
 def public_of(policy: Policy) -> tuple[str, ...]:
     """What a differentially private release takes from the policy and not from the table, a sentence each."""
     columns = (f"{attribute.name}: {_declaration(attribute)}" for attribute in policy.schema.published)
-    return (*columns, *policy.method.public)
+    return (*columns, *_bound(policy), *policy.method.public)
+
+
+def _bound(policy: Policy) -> tuple[str, ...]:
+    unit = policy.unit
+    if unit is None or unit.rows_at_most is None:
+        return ()
+    return (
+        f"{unit.column}: tells people apart; at most {number_of(unit.rows_at_most, 'row')} of each, drawn at random",
+    )
 
 
 def _declaration(attribute: Attribute) -> str:

@@ -31,9 +31,9 @@ from sfumato.release.certificate.claims import RISK_LIMITS, CellsClaim, Claim, C
 from sfumato.release.certificate.privacy import (
     DEFINITION,
     DEFINITION_WITH_DELTA,
-    NEIGHBOURS,
     Privacy,
     Sampling,
+    describe_neighbours,
 )
 from sfumato.release.folder import CERTIFIED
 from sfumato.release.strict_json import (
@@ -156,6 +156,7 @@ HashOrNull = Annotated[str | None, BeforeValidator(_check_hash)]
 Hashes = Annotated[dict[str, str], BeforeValidator(_check_hashes)]
 Counts = Annotated[dict[str, int], BeforeValidator(_check_counts)]
 ShareOrNull = Annotated[NumberOrNull, AfterValidator(_check_share)]
+Bound = Annotated[int, Field(ge=1)]
 Chance = Annotated[float, BeforeValidator(_read_chance)]
 SharesAbove = Annotated[dict[str, Chance], AfterValidator(_check_limits)]
 Texts = Annotated[tuple[str, ...], Field(strict=False)]
@@ -375,6 +376,7 @@ class PrivacyDocument(StrictDocument):
 
     definition: str
     neighbours: str
+    rows_at_most: Bound = Field(default=ABSENT, alias="rows-at-most")
     epsilon: Exact
     delta: Exact = ABSENT
     sampling: SamplingDocument = ABSENT
@@ -390,7 +392,8 @@ class PrivacyDocument(StrictDocument):
         if (self.delta is None) != (self.sampling is None):
             raise wrong_as_a_whole("'privacy' must have both 'delta' and 'sampling', or neither")
         definition = DEFINITION if self.sampling is None else DEFINITION_WITH_DELTA
-        for name, said in (("definition", definition), ("neighbours", NEIGHBOURS)):
+        neighbours = describe_neighbours(self.rows_at_most)
+        for name, said in (("definition", definition), ("neighbours", neighbours)):
             if getattr(self, name) != said:
                 raise wrong_as_a_whole(f"{name!r} must be {said!r}")
         return self
@@ -402,7 +405,8 @@ class PrivacyDocument(StrictDocument):
             drawn = {"delta": privacy.delta, "sampling": SamplingDocument.of(privacy.sampling)}
         return cls.model_construct(
             definition=privacy.definition,
-            neighbours=NEIGHBOURS,
+            neighbours=privacy.neighbours,
+            **unless_none(rows_at_most=privacy.rows_at_most),
             epsilon=privacy.epsilon,
             **drawn,
             composition=privacy.composition,
@@ -424,6 +428,7 @@ class PrivacyDocument(StrictDocument):
             self.public,
             self.delta or Fraction(0),
             self.sampling.value() if self.sampling else None,
+            self.rows_at_most,
         )
 
 

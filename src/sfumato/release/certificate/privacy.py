@@ -7,9 +7,12 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from sfumato.errors import number_of
+
 DEFINITION = "epsilon-differential privacy"
 DEFINITION_WITH_DELTA = "(epsilon, delta)-differential privacy, in both directions"
 NEIGHBOURS = "one row added or removed"
+NEIGHBOURING_PEOPLE = "one person added or removed, of whom at most {} read"
 FROM_NOBODY = "secret"
 """How the statement about the randomness begins if the release is private."""
 
@@ -44,7 +47,8 @@ class Privacy:
     Each line of the ``ledger`` is one draw: what was drawn, of what, by which mechanism, its share and its scale, and
     the result where nothing else in the release tells it.
     ``randomness`` says where the noise came from, and ``public`` what was declared and not read from the table.
-    Where rows were drawn (``sampling``), ``delta`` is the one that is reached.
+    Where rows were drawn (``sampling``), ``delta`` is the one that is reached. With ``rows_at_most`` shares are what a
+    person pays, of whom so many rows are read; None: one row is one person.
     """
 
     epsilon: Fraction
@@ -56,6 +60,12 @@ class Privacy:
     public: tuple[str, ...]
     delta: Fraction = Fraction(0)
     sampling: Sampling | None = None
+    rows_at_most: int | None = None
+
+    @property
+    def neighbours(self) -> str:
+        """What two tables may differ in that can hardly be told apart."""
+        return describe_neighbours(self.rows_at_most)
 
     @property
     def is_secret(self) -> bool:
@@ -70,4 +80,19 @@ class Privacy:
     def promise(self) -> str:
         """The numbers of the promise, for people."""
         delta = "" if self.sampling is None else f", delta {float(self.delta):.6g}"
-        return f"epsilon {self.epsilon}{delta}, {NEIGHBOURS}"
+        return f"epsilon {self.epsilon}{delta}, {self.neighbours}"
+
+
+def describe_neighbours(rows_at_most: int | None) -> str:
+    """What two tables may differ in, if a person has at most so many rows.
+
+    >>> describe_neighbours(4)
+    'one person added or removed, of whom at most 4 rows are read'
+    >>> describe_neighbours(1)
+    'one person added or removed, of whom at most 1 row is read'
+    """
+    if rows_at_most is None:
+        return NEIGHBOURS
+    return NEIGHBOURING_PEOPLE.format(
+        f"{number_of(rows_at_most, 'row')} {'is' if rows_at_most == 1 else 'are'}"
+    )

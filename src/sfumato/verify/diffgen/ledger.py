@@ -21,7 +21,7 @@ UNITS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class StatedDraw:
-    """One line of the ledger."""
+    """One line of the ledger; the scale is for each row that a person may have."""
 
     what: str
     of: str
@@ -32,15 +32,19 @@ class StatedDraw:
 
 
 def check_ledger(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -> Iterator[Check]:
-    """Does the ledger account for all of epsilon, and for the cuts as they are?"""
+    """Does the ledger account for all of epsilon, and for the cuts as they are?
+
+    A person with m rows changes by m times as much as a row does what noise must hide, so scales are m times as large.
+    """
     options = policy.options_for(DiffGenOptions)
+    most = policy.rows_per_person
     draws = [
         StatedDraw(
             line["draw"],
             line.get("of", ""),
             line["mechanism"],
             Fraction(line["share"]),
-            Fraction(line["scale"]),
+            Fraction(line["scale"]) / most,
             line.get("result"),
         )
         for line in privacy.ledger
@@ -59,15 +63,15 @@ def check_ledger(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -
     detail = "" if is_sum else "more than epsilon was spent" if rest < 0 else f"{rest} is left"
     yield Check(f"{privacy.unspent} of epsilon is unspent", is_sum, detail)
     yield Check("the certificate composes shares as the method may", privacy.composition == COMPOSITION, "")
-    fault = _fault(draws, options, policy)
+    fault = _fault(draws, options, policy, most)
     yield Check("every share and scale is as the formula of the method says", not fault, fault)
     if cuts is not None:
         fault = _fault_of_cuts(draws, options, cuts)
         yield Check("the ledger has as many draws as the cuts took", not fault, fault)
 
 
-def _fault(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:
-    """What is wrong with the draws by themselves."""
+def _fault(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy, most: int) -> str:
+    """What is wrong with the draws by themselves, where a person has at most ``most`` rows."""
     selections, counts = draws[:-1], draws[-1:]
     if [draw.what for draw in counts] != [COUNTS] or any(draw.what == COUNTS for draw in selections):
         return "the counts are not its last draw, and the only one of them"
@@ -80,7 +84,9 @@ def _fault(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy)
         return "the share or the scale of the counts is another"
     if options.cuts is not None:
         return "cuts that the owner gave cost nothing" if selections else ""
-    return (_fault_of_paper if is_paper else _fault_of_tuned)(selections, options, policy)
+    if is_paper:
+        return _fault_of_paper(selections, options, policy)
+    return _fault_of_tuned(selections, options, most)
 
 
 def _fault_of_paper(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:
@@ -114,7 +120,7 @@ def _paper_specializations(options: DiffGenOptions) -> int:
     return 10 if options.specializations is None else options.specializations
 
 
-def _fault_of_tuned(draws: Sequence[StatedDraw], options: DiffGenOptions, policy: Policy) -> str:  # noqa: ARG001 - as above
+def _fault_of_tuned(draws: Sequence[StatedDraw], options: DiffGenOptions, most: int) -> str:
     """A noisy number of rows says how many monotone selections there are, unless the policy does; all are alike.
 
     The number of rows has 1/100 of epsilon, and selections 7/10 of the rest. Share times scale is what one row can
@@ -127,7 +133,7 @@ def _fault_of_tuned(draws: Sequence[StatedDraw], options: DiffGenOptions, policy
         first = draws[0]
         if first != StatedDraw(ROWS, "", DISCRETE_LAPLACE, epsilon / 100, 100 / epsilon, first.result):
             return "the number of rows is drawn in another way"
-        h = _tuned_specializations(epsilon * max(first.result or 0, 1))
+        h = _tuned_specializations(epsilon / most * max(first.result or 0, 1))
         epsilon, draws = epsilon * Fraction(99, 100), draws[1:]
     if not draws:
         return ""

@@ -14,7 +14,7 @@ from functools import partial
 import numpy as np
 import pyarrow as pa
 
-from sfumato.encoding.declared import encode_by_domains, tree_domains_of
+from sfumato.encoding.declared import bound_rows, encode_by_domains, tree_domains_of
 from sfumato.engines.engine import Resources
 from sfumato.engines.start import HERE, start_engine
 from sfumato.errors import InternalError
@@ -87,6 +87,7 @@ def draw_release(
     domains = tree_domains_of(policy.schema)
     progress("encoding", 0, 1)
     public = encode_by_domains(side.source, domains)
+    kept = bound_rows(source, policy, coins.row_keys, memory=chosen.memory or None)
     like_public, table = (
         problem_of(
             domains,
@@ -96,7 +97,7 @@ def draw_release(
             weights=options.weights,
             floor=float(options.floor),
         )
-        for rows in (public, encode_by_domains(source, domains))
+        for rows in (public, encode_by_domains(source, domains, kept))
     )
     objective, own = objective_of(options), plan_of(policy)
     choice = choose_optimizer(like_public, objective, options.optimizer, for_any_rows=True)
@@ -116,6 +117,7 @@ def draw_release(
         public_of(policy),
         own.delta,
         Sampling(own.s, own.k0, len(public), side.sha256, outlook),
+        policy.unit and policy.unit.rows_at_most,
     )
     nodes = found.rows() - table.lattice.root
     rows = boxes_table(nodes[order_of(nodes, domains, policy)], domains, policy)

@@ -8,13 +8,13 @@ of rows, no figure of the run, no order of rows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.encoding.declared import DeclaredRows
+from sfumato.encoding.declared import DeclaredRows, bound_rows
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory_plan import MemoryPlan
 from sfumato.engines.rows import MOST_FILES, RowLayout
@@ -64,16 +64,20 @@ def draw_release(
     """Draw cuts and counts of a table by the mechanisms of ``chance``; its rows live in the ``chosen`` engine."""
     options = policy.options_for(DiffGenOptions)
     progress("encoding", 0, 1)
-    table = DeclaredRows(source, policy, memory=chosen.memory or None)
+    memory = chosen.memory or None
+    kept = bound_rows(source, policy, chance.row_keys, memory=memory)
+    table = DeclaredRows(source, policy, memory=memory, kept=kept)
     n_classes = len(table.class_values)
     layout = RowLayout.of([*(domain.n_codes - 1 for domain in table.domains), n_classes - 1])
     plan = MemoryPlan(chosen.memory, 0, chosen.memory, chosen.memory // 2, MOST_FILES)
     engine = start_engine(chosen, layout=layout, plan=plan)
     rows = engine.keep(table, payload=False)
-    found = draw(rows, table.domains, n_classes, options, chance, engine=engine, progress=progress)
+    most = policy.rows_per_person
+    of_a_row = replace(options, epsilon=options.epsilon / most)
+    found = draw(rows, table.domains, n_classes, of_a_row, chance, engine=engine, progress=progress)
     engine.discard(rows)
     recoding = found.grid.recoding(len(found.counts), policy.output, policy.schema.left_out)
-    ledger = found.ledger
+    ledger = found.ledger.per_person(most)
     privacy = Privacy(
         ledger.epsilon,
         COMPOSITION,
@@ -82,5 +86,6 @@ def draw_release(
         ledger.unspent,
         chance.statement,
         public_of(policy),
+        rows_at_most=policy.unit and policy.unit.rows_at_most,
     )
     return DrawnCounts(recoding, GridLines.of(recoding, policy), found.counts, privacy)

@@ -48,6 +48,7 @@ from sfumato.policy.options.sampling_plan import NoPlan, plan
 from sfumato.policy.output import Form, Output
 from sfumato.policy.rules import ChoiceRule, Either, Exact, Text, Whole, refuse
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.unit import Unit, ask_for_bound
 from sfumato.policy.yaml import Where
 
 AUTO, EXACT, CUT = "auto", "exact", "cut"
@@ -220,6 +221,19 @@ class RiskUtilityOptions(MethodOptions):
     def is_private(self) -> bool:
         """Is the release differentially private? The variant of the paper is not, and promises nothing."""
         return self.private is not None and self.private.variant == REPAIRED
+
+    def object_to_unit(self, unit: Unit) -> str | None:
+        """Drawn rows of one person may have boxes of their own, so each person may have one row."""
+        if not self.is_private:
+            return MethodOptions.object_to_unit(self, unit)
+        if unit.rows_at_most is None:
+            return ask_for_bound(unit, rows=1)
+        if unit.rows_at_most > 1:
+            return (
+                "private risk-utility draws rows and leaves rare boxes out, and several rows of a person together can "
+                "show through that; write rows-at-most: 1."
+            )
+        return None
 
     @property
     def form(self) -> Form:
