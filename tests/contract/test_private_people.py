@@ -104,7 +104,9 @@ def test_noise_of_rows_that_is_certified_for_people_is_found(tmp_path):
     """A release of rows whose policy and certificate are rewritten, as if it were one of people."""
     release = sf.publish(TABLE, private_people.the_policy(specializations=4), seed=4)
     people = the_policy(specializations=4)
-    privacy = replace(release.certificate.privacy, rows_at_most=MOST)
+    privacy = release.certificate.privacy
+    assert privacy is not None
+    privacy = replace(privacy, rows_at_most=MOST)
     forged = replace(release.certificate, policy=people.as_dict(), privacy=privacy)
     replace(release, certificate=forged, policy=people, check=None).write(tmp_path / "out")
     failed = [check.claim for check in sf.verify_folder(tmp_path / "out").failures]

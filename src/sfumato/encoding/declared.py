@@ -236,10 +236,9 @@ def bound_rows(
     source: Source, policy: Policy, row_keys: Callable[[], DrawKeys], *, memory: int | None = None
 ) -> NDArray[np.bool_] | None:
     """Which rows may be read, where the policy counts people and bounds their rows; None: all of them."""
-    unit = policy.unit
-    if unit is None or unit.column is None or unit.rows_at_most is None:
+    if policy.person is None or policy.rows_at_most is None:
         return None
-    return choose_rows(source, policy.schema[unit.column], unit.rows_at_most, row_keys(), memory=memory)
+    return choose_rows(source, policy.schema[policy.person], policy.rows_at_most, row_keys(), memory=memory)
 
 
 class HeldRows:

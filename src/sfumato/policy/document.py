@@ -134,9 +134,9 @@ class Policy:
         return None if self.unit is None else self.unit.column
 
     @property
-    def rows_per_person(self) -> int:
-        """How many rows a person has at most in what a private method reads: 1 unless people are bounded otherwise."""
-        return 1 if self.unit is None or self.unit.rows_at_most is None else self.unit.rows_at_most
+    def rows_at_most(self) -> int | None:
+        """How many rows of a person a private method reads at most; None if one row is one person."""
+        return None if self.unit is None else self.unit.rows_at_most
 
     @property
     def escapes_formulas(self) -> bool:

@@ -163,8 +163,8 @@ SEEDED = Check(
 
 def check_statements(certificate: Certificate, policy: Policy) -> Iterator[Check]:
     """A differentially private release says what is public, and states no figures that were not paid for."""
-    privacy, unit = certificate.privacy, policy.unit
-    is_same = privacy is not None and privacy.rows_at_most == (None if unit is None else unit.rows_at_most)
+    privacy = certificate.privacy
+    is_same = privacy is not None and privacy.rows_at_most == policy.rows_at_most
     yield Check("the promise is for whom the policy says", is_same, "" if is_same else "they differ")
     is_public = certificate.privacy is not None and certificate.privacy.public == public_of(policy)
     yield Check(

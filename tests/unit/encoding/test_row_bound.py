@@ -49,7 +49,7 @@ def test_little_memory_takes_more_passes_and_chooses_the_same(monkeypatch):
     monkeypatch.setattr(row_bound, "LEAST_ROWS", 8)
     random = np.random.default_rng(5)
     people = [f"p{i}" for i in random.integers(0, 300, 2000)]
-    opened = []
+    opened: list[int] = []
     monkeypatch.setattr(row_bound, "_read_people", counting(opened, row_bound._read_people))
     expected = choose(people, 3)
     assert len(opened) == 1

@@ -218,11 +218,11 @@ def public_of(policy: Policy) -> tuple[str, ...]:
 
 
 def _bound(policy: Policy) -> tuple[str, ...]:
-    unit = policy.unit
-    if unit is None or unit.rows_at_most is None:
+    most = policy.rows_at_most
+    if most is None:
         return ()
     return (
-        f"{unit.column}: tells people apart; at most {number_of(unit.rows_at_most, 'row')} of each, drawn at random",
+        f"{policy.person}: tells people apart; at most {number_of(most, 'row')} of each, drawn at random",
     )
 
 

@@ -37,7 +37,7 @@ def check_ledger(privacy: Privacy, policy: Policy, cuts: Sequence[Cut] | None) -
     A person with m rows changes by m times as much as a row does what noise must hide, so scales are m times as large.
     """
     options = policy.options_for(DiffGenOptions)
-    most = policy.rows_per_person
+    most = policy.rows_at_most or 1
     draws = [
         StatedDraw(
             line["draw"],

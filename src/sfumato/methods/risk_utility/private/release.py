@@ -117,7 +117,7 @@ def draw_release(
         public_of(policy),
         own.delta,
         Sampling(own.s, own.k0, len(public), side.sha256, outlook),
-        policy.unit and policy.unit.rows_at_most,
+        policy.rows_at_most,
     )
     nodes = found.rows() - table.lattice.root
     rows = boxes_table(nodes[order_of(nodes, domains, policy)], domains, policy)

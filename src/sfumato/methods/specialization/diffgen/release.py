@@ -72,7 +72,7 @@ def draw_release(
     plan = MemoryPlan(chosen.memory, 0, chosen.memory, chosen.memory // 2, MOST_FILES)
     engine = start_engine(chosen, layout=layout, plan=plan)
     rows = engine.keep(table, payload=False)
-    most = policy.rows_per_person
+    most = policy.rows_at_most or 1
     of_a_row = replace(options, epsilon=options.epsilon / most)
     found = draw(rows, table.domains, n_classes, of_a_row, chance, engine=engine, progress=progress)
     engine.discard(rows)
@@ -86,6 +86,6 @@ def draw_release(
         ledger.unspent,
         chance.statement,
         public_of(policy),
-        rows_at_most=policy.unit and policy.unit.rows_at_most,
+        rows_at_most=policy.rows_at_most,
     )
     return DrawnCounts(recoding, GridLines.of(recoding, policy), found.counts, privacy)
