@@ -355,7 +355,7 @@ class MondrianOptions(MethodOptions):
             if self.refine == LIST and has_tasks(workload):
                 raise Misfit(
                     (*METHOD, "refine"),
-                    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out.",
+                    "a list knows nothing of tasks that classify, regress or select; leave out one of the two.",
                 )
 
 

@@ -80,7 +80,7 @@ PAPER_IS_WITHOUT = "variant: paper is Mondrian as published, without it; leave o
 NO_TASK = "it is about tasks that classify or regress, and the workload has none; leave it out."
 IN_PLACE = "criterion decides in place of the tasks; leave out one of the two."
 NO_TASKS_IN_LIST = (
-    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out."
+    "a list knows nothing of tasks that classify, regress or select; leave out one of the two."
 )
 
 REFUSED = [
