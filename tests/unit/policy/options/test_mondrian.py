@@ -79,9 +79,7 @@ def test_options_are_read_and_only_what_differs_from_the_default_is_written(text
 PAPER_IS_WITHOUT = "variant: paper is Mondrian as published, without it; leave out one of the two."
 NO_TASK = "it is about tasks that classify or regress, and the workload has none; leave it out."
 IN_PLACE = "criterion decides in place of the tasks; leave out one of the two."
-NO_TASKS_IN_LIST = (
-    "a list knows nothing of tasks that classify, regress or select; leave out one of the two."
-)
+NO_TASKS_IN_LIST = "a list knows nothing of tasks that classify, regress or select; leave out one of the two."
 
 REFUSED = [
     (mondrian("variant: papre"), "method mondrian variant: 'papre' is not one of tuned, paper. Did you mean 'paper'?"),
