@@ -90,6 +90,7 @@ OWN: dict[str, Callable[[], tuple[pa.Table, sf.Policy]]] = {
     "patients, Regression": lambda: asking(patients(), AS_PUBLISHED, STAY),
     "patients, loss": lambda: asking(patients(), TREE),
     "patients, class and loss": lambda: asking(patients(), TREE, READMITTED),
+    "patients, list of cells": lambda: asking(patients(), MondrianOptions()),
 }
 REAL: dict[str, Callable[[Path], tuple[pa.Table, sf.Policy]]] = {
     "Adult, InfoGain, k = 10": lambda data: asking(adult(data), AS_PUBLISHED, SALARY),

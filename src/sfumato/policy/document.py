@@ -27,7 +27,7 @@ from sfumato.policy.kinds import as_date, read_day
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
 from sfumato.policy.options import DEFAULT_METHOD, OPTIONS, MethodOptions
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Numbers, Output
+from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Narrowing, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema
 from sfumato.policy.unit import Unit
@@ -68,7 +68,7 @@ class Policy:
     """What the report is headed with."""
     formulas: str = KEEP
     """Text cells that spreadsheets would run as formulas: kept, or escaped in every file (``ESCAPE``)."""
-    numbers: Numbers | None = None
+    numbers: Narrowing | None = None
     """Mondrian: what ranges of numbers are narrowed to, also as a policy writes it; None leaves it to the method."""
     unit: Unit | None = None
     """Whom groups count, also as a policy writes it; None if it does not say: rows."""
@@ -85,7 +85,7 @@ class Policy:
         mistakes = Mistakes(checks.find_wrong_types(self))
         if not mistakes.found:
             if self.numbers is not None:
-                object.__setattr__(self, "numbers", Numbers.of(self.numbers))
+                object.__setattr__(self, "numbers", Narrowing.of(self.numbers))
             if self.output is Output.LABELS and self._aggregates:
                 object.__setattr__(self, "output", Output.SUMMARY)
             checks.collect_mistakes(self, mistakes)
@@ -149,7 +149,7 @@ class Policy:
         return self.method.publishes_counts and self.rows == COUNTS
 
     @property
-    def published_numbers(self) -> Numbers:
+    def published_numbers(self) -> Narrowing:
         """What ranges of numbers are narrowed to: as the policy says, or else the method."""
         return self.numbers or self.method.numbers
 

@@ -61,12 +61,12 @@ _NUMBERS = "must be grid, boxes or range, or a grid with its number of slices, s
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class Narrowing:
     """What a published range of numbers is narrowed to; only a grid has ``slices``.
 
-    >>> Numbers.of("grid"), Numbers.of({"grid": 64}), Numbers.of("boxes").slices
-    (Numbers(kind='grid', slices=32), Numbers(kind='grid', slices=64), None)
-    >>> Numbers("grid").as_policy(), Numbers("grid", 64).as_policy()
+    >>> Narrowing.of("grid"), Narrowing.of({"grid": 64}), Narrowing.of("boxes").slices
+    (Narrowing(kind='grid', slices=32), Narrowing(kind='grid', slices=64), None)
+    >>> Narrowing("grid").as_policy(), Narrowing("grid", 64).as_policy()
     ('grid', {'grid': 64})
     """
 
@@ -81,9 +81,9 @@ class Numbers:
             raise PolicyError(f"Numbers {_NUMBERS}")
 
     @classmethod
-    def of(cls, given: Numbers | str | Mapping[str, int]) -> Numbers:
+    def of(cls, given: Narrowing | str | Mapping[str, int]) -> Narrowing:
         """From what a policy says."""
-        if isinstance(given, Numbers):
+        if isinstance(given, Narrowing):
             return given
         if isinstance(given, str):
             return cls(given)
@@ -100,11 +100,11 @@ class _NumbersRule(Either):
     """A word, or a grid with its number of slices."""
 
     def read(self, given: Any, read_other: Callable[[Any], Any]) -> Any:
-        if isinstance(given, Numbers):
+        if isinstance(given, Narrowing):
             return given
         if isinstance(given, list | tuple):
             refuse(self.says)
-        return Numbers.of(Either.read(self, given, read_other))
+        return Narrowing.of(Either.read(self, given, read_other))
 
 
 _EXCLUSION = re.compile(r".+ \(not .+\)", re.DOTALL)
@@ -155,7 +155,7 @@ class OutputForm(Part):
         ),
     ] = KEEP
     numbers: Annotated[
-        Numbers | None,
+        Narrowing | None,
         _NumbersRule(
             "Mondrian: what ranges of numbers are narrowed to. grid: 32 public slices of the bounds, or as many as "
             "{grid: 64} says; boxes: the box of the tree; range: the least and the greatest value of the group.",

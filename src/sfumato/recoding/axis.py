@@ -243,7 +243,7 @@ class BoxEnds(NamedTuple):
     missing: Flags
 
     @classmethod
-    def unlimited(cls, shape: tuple[int, ...]) -> BoxEnds:
+    def without_limits(cls, shape: tuple[int, ...]) -> BoxEnds:
         """Ends that limit nothing, missing included."""
         return cls(np.full(shape, -np.inf), np.full(shape, np.inf), np.ones(shape, dtype=np.bool_))
 

@@ -389,7 +389,7 @@ class Decoder:
     def _labels(self, is_leaf: NDArray[np.bool_], covers: Ints, cells: Ints | None) -> BoxEnds:
         """The slices that leaves have rows in, cut to their cells; unlimited elsewhere."""
         shape = (len(is_leaf), len(self.domains))
-        found = BoxEnds.unlimited(shape)
+        found = BoxEnds.without_limits(shape)
         for a, (domain, slices) in enumerate(zip(self.domains, self.slices, strict=True)):
             if slices is None or not isinstance(domain, OrderedDomain):
                 continue
@@ -537,7 +537,7 @@ def _labels_from(nodes: pa.Table, n_axes: int) -> BoxEnds | None:
     if not ordered:
         return None
     shape = (nodes.num_rows, n_axes)
-    found = BoxEnds.unlimited(shape)
+    found = BoxEnds.without_limits(shape)
     is_leaf = np.asarray(nodes.column("axis")) < 0
     for a in ordered:
         low, high = (nodes.column(f"{end}_{a}").cast(pa.float64()) for end in ("low", "high"))

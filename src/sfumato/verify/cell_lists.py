@@ -110,7 +110,7 @@ def check_lists(tree: StoredTree, levels: Sequence[Levels], ends: Sequence[BoxEn
 
     ends   of the boxes of leaves, along each axis
     """
-    listed = tree.listed()
+    listed = tree.find_list_children()
     is_cell = np.zeros(len(tree.axis), dtype=np.bool_)
     is_cell[listed.node] = np.any([own.level[listed.node] >= 0 for own in tree.cells], axis=0)
     if np.any(tree.axis[listed.node] >= 0) or np.any(~is_cell[listed.node] & ~listed.is_last):

@@ -32,12 +32,12 @@ class RestLabel(NamedTuple):
         found = _FORM.fullmatch(label)
         return None if found is None else cls(found["node"], found["names"])
 
-    def excluded(self, is_name: Callable[[str], bool]) -> frozenset[str]:
+    def find_excluded(self, is_name: Callable[[str], bool]) -> frozenset[str]:
         """The names that are surely meant: a name may hold commas, so there may be several readings.
 
-        >>> RestLabel("*", "US, Peru").excluded({"US", "Peru", "US, Peru", "Cuba"}.__contains__)
+        >>> RestLabel("*", "US, Peru").find_excluded({"US", "Peru", "US, Peru", "Cuba"}.__contains__)
         frozenset()
-        >>> sorted(RestLabel("*", "US, West, Peru").excluded({"US, West", "Peru"}.__contains__))
+        >>> sorted(RestLabel("*", "US, West, Peru").find_excluded({"US, West", "Peru"}.__contains__))
         ['Peru', 'US, West']
         """
         parts = self.names.split(_COMMA)

@@ -136,13 +136,13 @@ class NodeAxis:
     def cells(self, ends: BoxEnds, _output: Output) -> dict[str, pa.Array]:
         """What boxes are published as: the label of their node, and what it excludes."""
         labels = [self.labels[node] for node in ends.low.astype(np.int64).tolist()]
-        for box, excluded in enumerate(self._excluded(ends)):
+        for box, excluded in enumerate(self._name_excluded(ends)):
             if excluded:
                 names = (MISSING if name is None else name for name in excluded)
                 labels[box] = f"{labels[box]} (not {', '.join(names)})"
         return {self.attribute.name: pa.array(labels, pa.string())}
 
-    def _excluded(self, ends: BoxEnds) -> list[list[str | None]]:
+    def _name_excluded(self, ends: BoxEnds) -> list[list[str | None]]:
         """The labels of what was told apart below the node of each box, in the order of the hierarchy."""
         boxes = zip(ends.low.astype(np.int64).tolist(), ends.told, strict=True) if self.excludes else ()
         return [

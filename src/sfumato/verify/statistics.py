@@ -204,10 +204,10 @@ def _span_of_rest(label: str, attribute: Attribute) -> Span:
         return span_of(label, attribute)
     if isinstance(attribute.hierarchy, Given):
         tree = attribute.hierarchy.tree
-        excluded = rest.excluded({MISSING, *tree.labels}.__contains__)
+        excluded = rest.find_excluded({MISSING, *tree.labels}.__contains__)
         found = _span_of_node(rest.node, attribute, tree, excluded)
     else:
-        excluded = rest.excluded(lambda name: name == MISSING or span_of(name, attribute) != NOTHING)
+        excluded = rest.find_excluded(lambda name: name == MISSING or span_of(name, attribute) != NOTHING)
         found = span_of(rest.node, attribute)
     return replace(found, may_be_missing=found.may_be_missing and MISSING not in excluded)
 

@@ -293,7 +293,7 @@ class StoredTree:
         axis[is_listed] = 0
         return Changes(parent, axis, (is_ordered & is_first) | is_rest, end, is_listed | is_present)
 
-    def listed(self) -> ListChildren:
+    def find_list_children(self) -> ListChildren:
         """The children of lists."""
         lists = np.flatnonzero(self.axis == len(self.shapes))
         count = self.n_children[lists]

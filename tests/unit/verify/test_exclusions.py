@@ -177,7 +177,7 @@ def test_names_with_commas_are_read_in_every_way(label, known, excluded):
     """What some reading does not exclude is not surely excluded."""
     found = RestLabel.read(label)
     assert found is not None
-    assert found.excluded(known.__contains__) == excluded
+    assert found.find_excluded(known.__contains__) == excluded
 
 
 def test_other_labels_exclude_nothing():

@@ -16,7 +16,7 @@ from sfumato.methods.mondrian.estimator_input import EstimatorError, add_targets
 from sfumato.methods.mondrian.method import partition
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
-from sfumato.policy.output import Numbers, Output
+from sfumato.policy.output import Narrowing, Output
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Schema
 from sfumato.policy.workload import Task
@@ -62,7 +62,7 @@ class Mondrian:
         workload: Sequence[Task] = (),
         options: MondrianOptions | None = None,
         output: str = "labels",
-        numbers: Numbers | str | Mapping[str, int] | None = None,
+        numbers: Narrowing | str | Mapping[str, int] | None = None,
         rest_labels: str | None = None,
         threads: int | None = None,
     ) -> None:

@@ -10,7 +10,7 @@ from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.encoding.slices import ALL, Slices, slices_of
 from sfumato.kernels.information import information_of
 from sfumato.methods.mondrian.kernels.problem import LOSS_AXIS, TASK, Loss, table
-from sfumato.policy.output import BOXES, GRID, RANGE, Numbers
+from sfumato.policy.output import BOXES, GRID, RANGE, Narrowing
 
 UNIT = 1 << 30
 """The price of a cell that tells nothing, in a column of the greatest weight."""
@@ -42,7 +42,7 @@ def compile_loss(
     return Loss(table(LOSS_AXIS, records), table(TASK, list(tasks)), weight, whole, has_rest)
 
 
-def slice_numbers(domains: Sequence[Domain], numbers: Numbers) -> list[Slices | None]:
+def slice_numbers(domains: Sequence[Domain], numbers: Narrowing) -> list[Slices | None]:
     """The public slices of each ordered column, that labels are narrowed to; of boxes they have no width."""
     n_slices = {GRID: numbers.slices, BOXES: None, RANGE: ALL}[numbers.kind]
     return [slices_of(domain, n_slices) if isinstance(domain, OrderedDomain) else None for domain in domains]

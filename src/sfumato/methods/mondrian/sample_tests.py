@@ -38,12 +38,12 @@ t-closeness (ours)
 distinct l-diversity (ours)
     The definition as it stands: a value of the sample is a value of all rows.
 
-**Parts and requirements.** m is 2 for a threshold; for a hierarchy the number of children that occur in the sample.
-A child that does not is taken to be empty: no test could tell it from one with a few rows. A violation of one
-requirement in one part is overlooked only if that one test errs. A wrong split therefore passes no more often than
-that, with chance :math:`\alpha / m` if the test keeps its level, whatever the others say: several requirements need
-no further division of alpha (an intersection-union test [B82]). The division by m, which the paper makes, is on the
-safe side.
+**Parts and requirements.** m is 2 for a threshold, and for a node that is told apart from the rest; for all children
+of a node the number of those that occur in the sample. A child that does not is taken to be empty: no test could tell
+it from one with a few rows. A violation of one requirement in one part is overlooked only if that one test errs. A
+wrong split therefore passes no more often than that, with chance :math:`\alpha / m` if the test keeps its level,
+whatever the others say: several requirements need no further division of alpha (an intersection-union test [B82]).
+The division by m, which the paper makes, is on the safe side.
 
 The level is that of one candidate. A search that tries many thresholds errs more often than that; whatever slips
 through is undone by pruning. The tests save work, they promise nothing.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 from sfumato.policy.mistakes import Mistakes
 from sfumato.policy.model import Part
-from sfumato.policy.output import BOXES, Form, Numbers, Output
+from sfumato.policy.output import BOXES, Form, Narrowing, Output
 
 if TYPE_CHECKING:
     from sfumato.policy.requirements import Requirement
@@ -35,7 +35,7 @@ class RestOfPolicy(Protocol):
     def rows(self) -> str: ...
 
     @property
-    def numbers(self) -> Numbers | None: ...
+    def numbers(self) -> Narrowing | None: ...
 
     @property
     def rest_labels(self) -> str | None: ...
@@ -79,9 +79,9 @@ class MethodOptions(Part):
         return None
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> Narrowing:
         """What ranges of numbers are narrowed to where the policy does not say."""
-        return Numbers(BOXES)
+        return Narrowing(BOXES)
 
     @property
     def flags_missing(self) -> bool:

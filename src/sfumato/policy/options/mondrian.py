@@ -11,7 +11,7 @@ from sfumato.errors import short
 from sfumato.policy.mistakes import Misfit, Mistakes
 from sfumato.policy.model import check, read
 from sfumato.policy.options.method import MethodOptions, RestOfPolicy
-from sfumato.policy.output import BOXES, COVERING, GRID, Numbers
+from sfumato.policy.output import BOXES, COVERING, GRID, Narrowing
 from sfumato.policy.rules import Amount, ChoiceRule, ColumnNames, Flag, NumberRule, Whole
 from sfumato.policy.schema import Role, Schema, declared_column
 from sfumato.policy.workload import Classify, Regress, Select, Task
@@ -287,13 +287,13 @@ class MondrianOptions(MethodOptions):
         return is_loss and n_rows <= MOST_ROWS_REFINED and self.scale == ROTHKO_T and not self.rows_in_memory
 
     @property
-    def numbers(self) -> Numbers:
+    def numbers(self) -> Narrowing:
         """What ranges of numbers are narrowed to where the policy does not say.
 
         >>> MondrianOptions().numbers, MondrianOptions(variant="paper").numbers
-        (Numbers(kind='grid', slices=32), Numbers(kind='boxes', slices=None))
+        (Narrowing(kind='grid', slices=32), Narrowing(kind='boxes', slices=None))
         """
-        return Numbers(BOXES if self.variant == PAPER else GRID)
+        return Narrowing(BOXES if self.variant == PAPER else GRID)
 
     @property
     def without_tasks(self) -> str:
@@ -355,7 +355,7 @@ class MondrianOptions(MethodOptions):
             if self.refine == LIST and has_tasks(workload):
                 raise Misfit(
                     (*METHOD, "refine"),
-                    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out.",
+                    "a list knows nothing of tasks that classify, regress or select; leave out one of the two.",
                 )
 
 

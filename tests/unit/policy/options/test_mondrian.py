@@ -11,7 +11,7 @@ import pytest
 from sfumato.errors import PolicyError
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import Criterion, MondrianOptions
-from sfumato.policy.output import Numbers
+from sfumato.policy.output import Narrowing
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.workload import Aggregate, Classify, Regress, Select
 
@@ -79,9 +79,7 @@ def test_options_are_read_and_only_what_differs_from_the_default_is_written(text
 PAPER_IS_WITHOUT = "variant: paper is Mondrian as published, without it; leave out one of the two."
 NO_TASK = "it is about tasks that classify or regress, and the workload has none; leave it out."
 IN_PLACE = "criterion decides in place of the tasks; leave out one of the two."
-NO_TASKS_IN_LIST = (
-    "a list knows nothing of tasks that classify, regress or select; leave it out, or leave them out."
-)
+NO_TASKS_IN_LIST = "a list knows nothing of tasks that classify, regress or select; leave out one of the two."
 
 REFUSED = [
     (mondrian("variant: papre"), "method mondrian variant: 'papre' is not one of tuned, paper. Did you mean 'paper'?"),
@@ -208,13 +206,13 @@ def test_a_list_is_tried_for_loss_without_tasks_on_tables_that_are_not_large(nam
 @pytest.mark.parametrize(
     ("given", "numbers", "written"),
     [
-        ("grid", Numbers("grid", 32), "grid"),
-        ("{grid: 64}", Numbers("grid", 64), {"grid": 64}),
-        ("{grid: 32}", Numbers("grid"), "grid"),
-        ("{grid: 1}", Numbers("grid", 1), {"grid": 1}),
-        ("{grid: 8.0}", Numbers("grid", 8), {"grid": 8}),
-        ("boxes", Numbers("boxes"), "boxes"),
-        ("range", Numbers("range"), "range"),
+        ("grid", Narrowing("grid", 32), "grid"),
+        ("{grid: 64}", Narrowing("grid", 64), {"grid": 64}),
+        ("{grid: 32}", Narrowing("grid"), "grid"),
+        ("{grid: 1}", Narrowing("grid", 1), {"grid": 1}),
+        ("{grid: 8.0}", Narrowing("grid", 8), {"grid": 8}),
+        ("boxes", Narrowing("boxes"), "boxes"),
+        ("range", Narrowing("range"), "range"),
     ],
 )
 def test_numbers_are_read_and_written(given, numbers, written):
@@ -228,11 +226,13 @@ def test_numbers_are_read_and_written(given, numbers, written):
 
 def test_without_a_word_numbers_are_on_a_grid_and_boxes_for_the_paper_and_other_methods():
     assert read("").numbers is None
-    assert read("").published_numbers == Numbers("grid", 32)
-    assert read(mondrian("criterion: median")).published_numbers == Numbers("grid", 32)
-    assert read(mondrian("variant: paper")).published_numbers == Numbers("boxes")
-    assert read(mondrian("variant: paper", "output: {numbers: boxes}")).published_numbers == Numbers("boxes")
-    assert read("method: tds\nworkload: [classify: job]").published_numbers == Numbers("boxes")
+    assert read("").published_numbers == Narrowing("grid", 32)
+    assert read(mondrian("criterion: median")).published_numbers == Narrowing("grid", 32)
+    assert read(mondrian("variant: paper")).published_numbers == Narrowing("boxes")
+    assert read(mondrian("variant: paper", "output: {numbers: boxes}")).published_numbers == Narrowing(
+        "boxes"
+    )
+    assert read("method: tds\nworkload: [classify: job]").published_numbers == Narrowing("boxes")
     assert "numbers" not in read("").as_dict()["output"]
 
 
@@ -241,7 +241,7 @@ def test_without_a_word_numbers_are_on_a_grid_and_boxes_for_the_paper_and_other_
 )
 def test_numbers_of_another_form_are_refused(given):
     with pytest.raises(PolicyError, match=r"^Numbers must be grid, boxes or range, or a grid"):
-        Numbers(*given)
+        Narrowing(*given)
 
 
 def test_numbers_and_labels_put_together_in_code_are_checked_too():
