@@ -82,7 +82,8 @@ class Claims:
     risk-utility release are the distinct boxes, its suppressed rows are published as roots throughout, and it has a
     claim of ``utility``. ``cells`` says how much is left; a differentially private release and one of an older version
     has none. ``one_value`` counts, for each column of which no diversity is required, the rows of groups that share one
-    value of it.
+    value of it. Where groups count people, ``unit`` is the column that tells them apart, and ``people`` is how many they
+    are; what is achieved is then of people, and the owner's word.
     """
 
     rows: int
@@ -94,3 +95,5 @@ class Claims:
     utility: UtilityClaim | None = None
     cells: CellsClaim | None = None
     one_value: Mapping[str, int] = field(default_factory=dict)
+    unit: str | None = None
+    people: int | None = None

@@ -189,6 +189,8 @@ class GroupClaims(StrictDocument):
     """Claims of groups of rows."""
 
     rows: Count
+    unit: str = ABSENT
+    people: Count = ABSENT
     suppressed: Count
     groups: Count
     cells: CellsDocument = ABSENT
@@ -200,6 +202,7 @@ class GroupClaims(StrictDocument):
     def of(cls, claims: Claims) -> Self:
         return cls.model_construct(
             rows=claims.rows,
+            **unless_none(unit=claims.unit, people=claims.people),
             suppressed=claims.suppressed,
             groups=claims.groups,
             **unless_none(cells=_cells_document(claims.cells), one_value=dict(claims.one_value) or None),
@@ -216,7 +219,15 @@ class GroupClaims(StrictDocument):
             self.sha256,
             cells=_cells_claim(self.cells),
             one_value=self.one_value or {},
+            unit=self.unit,
+            people=self.people,
         )
+
+    @model_validator(mode="after")
+    def _check_people(self) -> Self:
+        if (self.unit is None) != (self.people is None):
+            raise wrong_as_a_whole("'claims' must have both 'unit' and 'people', or neither")
+        return self
 
 
 class CountClaims(StrictDocument):
