@@ -4,6 +4,7 @@
     python benchmarks/bench_mondrian.py --rows 1e5 --quick    # a minute
     python benchmarks/bench_mondrian.py --rows 1e6 --sampling # growth that begins on a sample
     python benchmarks/bench_mondrian.py --rows 1e6 --tuned 5  # loss and mixed beside the papers' criteria, by turns
+    python benchmarks/bench_mondrian.py --rows 1e6 --unit 3   # groups that count people beside groups that count rows
     SFUMATO_DATA=... python benchmarks/bench_mondrian.py --rows 1e6 --people 5  # the same on real people
 
 Timed are the papers' criteria (``variant: paper``); ``--tuned`` those that weigh loss beside them.
@@ -160,6 +161,59 @@ def bench_tuned(
 
 
 TASKS = {None: [], "class": [Classify("class")], "number": [Regress("wealth")]}
+
+
+ALIKE = ["salary", "commission", "age", "elevel", "zipcode", "hvalue"]
+"""What the rows of a person may have in common."""
+
+
+def with_patients(table: pa.Table, *, are_alike: bool) -> pa.Table:
+    """A third as many people as rows, most with few rows; three columns are categories."""
+    random = seeded(19)
+    patient = np.sort(random.integers(0, table.num_rows // 3, table.num_rows))
+    for name in ALIKE if are_alike else ():
+        first = np.searchsorted(patient, patient)
+        column = table.column(name).to_numpy()[first]
+        table = table.set_column(table.column_names.index(name), name, pa.array(column))
+    for name in ("elevel", "car", "zipcode"):
+        texts = table.column(name).cast(pa.string())
+        table = table.set_column(table.column_names.index(name), name, texts)
+    table = table.append_column("patient", pa.array(patient))
+    return table.take(pa.array(random.permutation(table.num_rows)))
+
+
+def bench_unit(table: pa.Table, k: int, turns: int, results: dict) -> None:
+    """Growth with groups that count people beside the same with groups that count rows, by turns in one process."""
+    attributes = {name: {"role": "quasi-identifier", "type": "number"} for name in QUASI_IDENTIFIERS}
+    attributes |= {name: {"role": "quasi-identifier"} for name in ("elevel", "car", "zipcode")}
+    attributes |= {"class": {"role": "other"}, "wealth": {"role": "other", "type": "number"}}
+    attributes |= {"region": {"role": "sensitive"}, "patient": {"role": "identifier"}}
+    entropy = {"entropy-diversity": {"l": 3, "of": "region"}}
+    asked = {
+        "Median": ({"criterion": "median"}, [], []),
+        "InfoGain": ({"variant": "paper"}, [{"classify": "class"}], []),
+        "loss with rest": ({"refine": "none"}, [], []),
+        "loss with rest, entropy": ({"refine": "none"}, [], [entropy]),
+    }
+    for are_alike in (False, True):
+        rows = with_patients(table, are_alike=are_alike)
+        for name, (options, workload, more) in asked.items():
+            document = {
+                "attributes": attributes,
+                "require": [{"k-anonymity": k}, *more],
+                "workload": workload,
+                "method": {"mondrian": options},
+            }
+            runs = [
+                prepare_growth(rows, Policy.from_dict({**document, "unit": unit}))
+                for unit in ("patient", "row")
+            ]
+            turn = [[grow() for grow in runs] for _ in range(turns)]
+            told = f"{name}, rows of a person {'alike' if are_alike else 'independent'}"
+            ratios = [people[0] / by_rows[0] for people, by_rows in turn]
+            line(f"{told}: people / rows, CPU", f"{statistics.median(ratios):.2f}", "<= 2")
+            line(f"{told}: leaves", f"{turn[0][0][2]:,}, {turn[0][1][2]:,}")
+            results[f"{table.num_rows} {k} unit {told}"] = turn
 
 
 def bench_people(n_rows: int, k: int, turns: int, results: dict) -> None:
@@ -326,6 +380,9 @@ def main() -> None:
         help="loss and mixed beside the papers' criteria, and nothing else",
     )
     parser.add_argument(
+        "--unit", type=int, metavar="TURNS", help="groups of people beside groups of rows, and nothing else"
+    )
+    parser.add_argument(
         "--people", type=int, metavar="TURNS", help="the same on people of ACS, which SFUMATO_DATA has"
     )
     parser.add_argument("--json", type=Path, help="append one line of results to this file")
@@ -335,19 +392,24 @@ def main() -> None:
     if options.tuned:
         with contextlib.redirect_stdout(io.StringIO()):
             bench_tuned(table_of(5_000), Policy.parse(POLICY).schema, TASKS, 10, 1, {})
+    if options.unit:
+        with contextlib.redirect_stdout(io.StringIO()):
+            bench_unit(table_of(5_000), 10, 1, {})
     if options.people:
         with contextlib.redirect_stdout(io.StringIO()):
             bench_people(5_000, 10, 1, {})
     for n_rows in options.rows:
         table = table_of(n_rows)
         for k in options.k:
-            if options.sampling or options.tuned or options.people:
-                if options.sampling or options.tuned:
+            if options.sampling or options.tuned or options.people or options.unit:
+                if options.sampling or options.tuned or options.unit:
                     print(f"\n{n_rows:,} rows, k = {k:,}")
                 if options.sampling:
                     bench_sampling(table, k, results)
                 if options.tuned:
                     bench_tuned(table, Policy.parse(POLICY).schema, TASKS, k, options.tuned, results)
+                if options.unit:
+                    bench_unit(table, k, options.unit, results)
                 if options.people:
                     bench_people(n_rows, k, options.people, results)
                 continue

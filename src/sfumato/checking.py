@@ -23,7 +23,13 @@ from sfumato.verify.warehouse import OpenWarehouse
 
 
 def verify_folder(
-    folder: str | Path, *, engine: str = AUTO, memory: int | None = None, side_table: Any = None
+    folder: str | Path,
+    *,
+    engine: str = AUTO,
+    memory: int | None = None,
+    side_table: Any = None,
+    table: Any = None,
+    reading: Reading = AS_USUAL,
 ) -> Verification:
     """Check a release folder: recompute every claim of its certificate from what lies in it.
 
@@ -35,9 +41,19 @@ def verify_folder(
     ``memory``: rows that do not fit in so many bytes (half of what is free if not given) are checked in portions.
 
     ``side_table``: the table that a risk-utility release was made with, a path or a frame; its risk is then recomputed.
+
+    ``table``: the raw table, a path or a frame, in which the people of groups are counted again, if the policy has a
+    unit; ``reading`` says how its text is written.
     """
+    if table is not None and engine == SPARK:
+        raise InputError("People are counted again without Spark; leave out the engine.")
     return checked_folder.verify_folder(
-        folder, memory=memory, side_table=side_table, warehouse=_warehouse(engine)
+        folder,
+        memory=memory,
+        side_table=side_table,
+        warehouse=_warehouse(engine),
+        table=table,
+        reading=reading,
     )
 
 

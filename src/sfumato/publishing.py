@@ -288,7 +288,9 @@ class _Run:
         memory, scratch = (None, None) if engine.spill is None else (engine.memory, engine.spill.folder)
         policy, rows = draft.policy, draft.rows
         found = examine_draft(
-            DraftRows(rows, policy, draft.recoding, draft.claims, draft.missing, memory, scratch)
+            DraftRows(
+                rows, policy, draft.recoding, draft.claims, draft.missing, draft.people, memory, scratch
+            )
         )
         figures = dict(draft.figures)
         if self.request.evaluation is not None:

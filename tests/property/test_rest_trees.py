@@ -24,6 +24,7 @@ import pytest
 from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 from naive_mondrian import satisfies
+from naive_people import people_satisfy
 from tampering import rehash
 
 import sfumato as sf
@@ -323,6 +324,56 @@ def test_with_a_class_they_are_those_of_the_twin_s_mixed_score(
     expected = case.expect(case.twin(tasks=[task], loss_weight=float(loss_weight), chance=chance))
     options = {"loss-weight": loss_weight, "chance": chance}
     policy = case.policy_without_criterion(**options) | {"workload": [{"classify": "class"}]}
+    assert case.read(sf.publish(case.table(), policy).table) == expected
+
+
+@dataclass(frozen=True)
+class PeopleCase(Case):
+    """A case whose groups count people: ``people`` says whose each row is."""
+
+    people: tuple[int, ...] = ()
+
+    def policy_without_criterion(self, **mondrian: Any) -> dict[str, Any]:
+        policy = super().policy_without_criterion(**mondrian)
+        return {
+            **policy,
+            "attributes": {**policy["attributes"], "who": {"role": "identifier"}},
+            "unit": "who",
+        }
+
+    def table(self) -> pa.Table:
+        return super().table().append_column("who", pa.array(self.people))
+
+    def holds(self, members: Any) -> bool:
+        return all(people_satisfy(members, self.rows, self.people, item) for item in self.requirements)
+
+
+@st.composite
+def people_cases(draw: Any) -> PeopleCase:
+    n_rows = draw(st.integers(2, 30))
+    case = draw(cases(max_rows=n_rows))
+    whose = st.integers(0, draw(st.integers(0, len(case.rows))))
+    people = draw(st.lists(whose, min_size=len(case.rows), max_size=len(case.rows)))
+    given = {name: getattr(case, name) for name in ("rows", "quasi", "weights", "requirements", "numbers")}
+    found = PeopleCase(**given, rest=case.rest, people=tuple(people))
+    assume(found.holds(range(len(case.rows))))
+    return found
+
+
+@settings(max_examples=100)
+@given(people_cases())
+def test_groups_that_count_people_are_those_of_the_naive_twin(case: PeopleCase) -> None:
+    expected = case.expect(case.twin())
+    event(f"{min(len(expected), 6)} groups")
+    assert case.read(sf.publish(case.table(), case.policy()).table) == expected
+
+
+@settings(max_examples=60)
+@given(people_cases())
+def test_with_a_class_and_people_they_are_those_of_the_twin_s_mixed_score(case: PeopleCase) -> None:
+    task = naive.Task([row["class"] for row in case.rows])
+    expected = case.expect(case.twin(tasks=[task], loss_weight=0.1))
+    policy = case.policy_without_criterion(**{"loss-weight": 0.1}) | {"workload": [{"classify": "class"}]}
     assert case.read(sf.publish(case.table(), policy).table) == expected
 
 

@@ -59,7 +59,7 @@ def prepare_by(policy: Policy, source: Source, *, threads: int | None = None) ->
     table, options = scan_table(source, policy), policy.options_for(MondrianOptions)
     problem = problem_of(table, table.axes(options.split_only), policy, options)
     rows = MemoryEngine().load(table).rows
-    grower = TreeGrower(rows, len(problem.domains), threads=threads)
+    grower = TreeGrower(rows, len(problem.domains), rules=problem.rules, threads=threads)
     parts = (problem.axes, problem.targets, problem.rules, problem.cells, problem.queries)
     return Prepared(*parts, domains=problem.domains, n_columns=problem.n_columns, engine=grower)
 

@@ -27,8 +27,10 @@ def promises(release: Release) -> Iterator[str]:
         return
     if certificate.promises_nothing:
         yield "Nothing is promised: the policy requires nothing."
+    counts_people = certificate.claims.people is not None
     for requirement, claim in zip(release.policy.requirements, certificate.claims.requirements, strict=True):
-        yield f"{requirement}: holds; {requirement.describe_worst(claim.achieved, digits=6)}"
+        describe = requirement.describe_worst_of_people if counts_people else requirement.describe_worst
+        yield f"{requirement}: holds; {describe(claim.achieved, digits=6)}"
 
 
 def _tradeoff_lines(release: Release) -> Iterator[str]:

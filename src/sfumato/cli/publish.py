@@ -150,7 +150,8 @@ def _size_of(release: Release) -> str:
     claims, privacy = release.certificate.claims, release.certificate.privacy
     if privacy is None:
         words = ("group",) if claims.utility is None else ("box", "different boxes")
-        return f"{number_of(claims.rows, 'row')} in {number_of(claims.groups, *words)}, verified."
+        of = "" if claims.people is None else f" of {number_of(claims.people, 'person', 'people')}"
+        return f"{number_of(claims.rows, 'row')}{of} in {number_of(claims.groups, *words)}, verified."
     if privacy.sampling is not None:
         rows = number_of(claims.rows, "drawn row")
         boxes = number_of(claims.groups, "box", "boxes")

@@ -113,6 +113,9 @@ def telling_options(command: Command) -> Command:
     help="The table that a risk-utility release was made with: recompute its risk.",
 )
 @click.option(
+    "--table", metavar="TABLE", help="The raw table of a release whose groups count people: count them again."
+)
+@click.option(
     "--sql",
     "dialect",
     type=click.Choice(DIALECTS),
@@ -127,6 +130,7 @@ def verify(
     release: str,
     policy: Path | None,
     side_table: str | None,
+    table: str | None,
     dialect: str | None,
     engine: str,
     telling: Telling,
@@ -141,7 +145,11 @@ def verify(
         raise InputError(
             "--side-table is for a release folder, which says how risk is counted; leave out --policy."
         )
-    if policy is None and reading.as_options:
+    if policy is not None and table is not None:
+        raise InputError(
+            "--table is for a release folder, whose recoding says which group a row is in; leave out --policy."
+        )
+    if policy is None and table is None and reading.as_options:
         raise InputError(f"A release is UTF-8, and says how it is written; leave out{reading.as_options}.")
     if dialect is not None:
         _print_sql(
@@ -149,12 +157,20 @@ def verify(
             policy,
             dialect,
             reading=reading,
-            is_only_sql=telling == Telling() and not side_table and engine == "auto",
+            is_only_sql=telling == Telling() and not side_table and not table and engine == "auto",
         )
         return
-    telling.check(release, policy, side_table)
+    telling.check(release, policy, side_table, table)
     if policy is None:
-        check_folder(Path(release), side_table=side_table, memory=memory, telling=telling, engine=engine)
+        check_folder(
+            Path(release),
+            side_table=side_table,
+            table=table,
+            reading=reading,
+            memory=memory,
+            telling=telling,
+            engine=engine,
+        )
     else:
         telling.tell(
             verify_table(release, Policy.read(policy), engine=engine, memory=memory, reading=reading)
@@ -165,6 +181,8 @@ def check_folder(
     folder: Path,
     *,
     side_table: str | None = None,
+    table: str | None = None,
+    reading: Reading | None = None,
     memory: int | None = None,
     telling: Telling | None = None,
     engine: str = "auto",
@@ -175,7 +193,8 @@ def check_folder(
     """
     from sfumato.checking import verify_folder
 
-    verdict = verify_folder(folder, side_table=side_table, memory=memory, engine=engine)
+    how = {} if reading is None else {"reading": reading}
+    verdict = verify_folder(folder, side_table=side_table, memory=memory, engine=engine, table=table, **how)
     (telling or Telling()).tell(verdict if engine == "spark" else _with_report(verdict, folder))
 
 
@@ -187,7 +206,7 @@ def _print_sql(
 
     if not is_only_sql:
         raise InputError(
-            "--sql runs nothing; leave out --side-table, --engine, --strict, --out and --overwrite."
+            "--sql runs nothing; leave out --side-table, --table, --engine, --strict, --out and --overwrite."
         )
     if policy is None:
         text = sql_of_folder(Path(release), dialect)

@@ -23,7 +23,7 @@ from sfumato.encoding.batches import OnePass, WholeTable, encode_whole
 from sfumato.encoding.cells import is_null, look_of, present_cells, put_missing, spread_codes, values_of
 from sfumato.encoding.domain import MISSING, Codes, Domain, Floats, OrderedDomain, TreeDomain
 from sfumato.encoding.extent import Extent, with_bounds
-from sfumato.errors import HierarchyError, InputError, number_of
+from sfumato.errors import HierarchyError, InputError, TableError, number_of
 from sfumato.policy.hierarchy.declarations import Balanced
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.requirements import Needs, Reference, Requirement
@@ -55,6 +55,11 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, LabelEnco
     """
     encoder = LabelEncoder(attribute)
     return encode_whole(encoder, WholeTable(source, Schema((attribute,)))), encoder
+
+
+def encode_person(source: Source, attribute: Attribute) -> Codes:
+    """The number of each row's person."""
+    return encode_whole(PersonEncoder(attribute), WholeTable(source, Schema((attribute,))))
 
 
 def axis_encoder(
@@ -379,15 +384,36 @@ class LabelEncoder(OnePass):
         self.count = np.zeros(n_values + (cells.null_count > 0), dtype=np.int64)
         np.add.at(self.count, self._code, known.count)
 
-    def reference_for(self, requirement: Requirement) -> Reference | None:
-        """What a requirement compares groups with, if it does: the values of the whole table."""
+    def reference_for(
+        self, requirement: Requirement, count: NDArray[np.int64] | None = None
+    ) -> Reference | None:
+        """What a requirement compares groups with, if it does: the values of the whole table.
+
+        ``count`` says how often each value counts there; its rows if None.
+        """
         if Needs.REFERENCE not in requirement.needs:
             return None
         values = [*self._known.take(pc.sort_indices(self._known)).to_pylist(), None]
-        return requirement.reference(self.attribute, dict(zip(values, self.count.tolist(), strict=False)))
+        counts = (self.count if count is None else count).tolist()
+        return requirement.reference(self.attribute, dict(zip(values, counts, strict=False)))
 
     def codes(self, column: pa.Array) -> Codes:
         return self.dictionary.codes(column, self._code)
+
+
+class PersonEncoder(LabelEncoder):
+    """The people that rows are about. Ids that look alike are one person: two would be more than there may be."""
+
+    def __init__(self, attribute: Attribute, *, memory: int = UNBOUNDED) -> None:
+        super().__init__(replace(attribute, role=Role.SENSITIVE), memory=memory)
+
+    def finish(self) -> None:
+        super().finish()
+        if n_missing := int(self.count[len(self._known) :].sum()):
+            raise TableError(
+                f"Column {self.attribute.name!r}, the unit, is missing in {number_of(n_missing, 'row')}, so nobody can "
+                "tell whose they are; fill it in, or leave these rows out."
+            )
 
 
 def _label_cells(column: Any, attribute: Attribute) -> pa.DictionaryArray:

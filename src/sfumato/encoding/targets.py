@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.encoding.batches import Batch, BatchState, Encoder, Fed, Observer, Show, learn
-from sfumato.encoding.coded import CodedColumn, CodesOf, Ints, combine
+from sfumato.encoding.coded import CodedColumn, CodesOf, CombinedKeys, Ints, KeyCounts, combine
 from sfumato.encoding.domain import Codes
-from sfumato.encoding.encoders import UNBOUNDED, LabelEncoder
+from sfumato.encoding.encoders import UNBOUNDED, LabelEncoder, PersonEncoder
 from sfumato.encoding.features import FeatureValues
 from sfumato.encoding.numbers import NumberEncoder, NumberScale, Sums, SumsWithin
 from sfumato.errors import InternalError
@@ -71,8 +71,15 @@ class One:
     """The one cell of all rows."""
 
 
+@dataclass(frozen=True, slots=True)
+class Person:
+    """The person that a row is about."""
+
+    name: str
+
+
 Target = Label | Joint | Number
-Counted = Label | Joint | Cell | Pair | One
+Counted = Label | Joint | Cell | Pair | One | Person
 """Codes that are numbered from 0 and all occur."""
 Column = Counted | Number
 
@@ -104,10 +111,11 @@ def sensitive_column(requirement: Requirement) -> Label | Number | None:
 
 
 def columns_for(
-    schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task]
+    schema: Schema, requirements: Sequence[Requirement], workload: Sequence[Task], person: str | None = None
 ) -> tuple[Column, ...]:
-    """Every column that requirement and workload need, in the order of the row matrix."""
-    return tuple(dict.fromkeys(_columns_for(schema, requirements, workload)))
+    """Every column that requirement and workload need, in the order of the row matrix; people, if any, come last."""
+    people = [] if person is None else [Person(person)]
+    return tuple(dict.fromkeys([*_columns_for(schema, requirements, workload), *people]))
 
 
 def _columns_for(
@@ -156,6 +164,9 @@ class Columns:
             *(name for name in features if schema[name].kind is Kind.CATEGORY),
         ]
         self.labels = {name: LabelEncoder(schema[name], memory=memory) for name in dict.fromkeys(labels)}
+        self.person = next((column for column in columns if isinstance(column, Person)), None)
+        """Whom groups count, if not rows."""
+        self.people = None if self.person is None else PersonEncoder(schema[self.person.name], memory=memory)
         self.numbers = {
             column: NumberEncoder(schema[column.name], missing=column.missing)
             for column in columns
@@ -169,6 +180,8 @@ class Columns:
         self._unseen: set[Observer] = set(self.encoders)
         self._coded: dict[Column, CodedColumn] = {}
         self._within: dict[tuple[Number, Cell], list[Sums]] = {}
+        self._with_people: dict[Label, Ints] = {}
+        self._sums_of_people: dict[Number, Sums] = {}
 
     def __getstate__(self) -> dict[str, Any]:
         """Elsewhere, all columns have been learned."""
@@ -177,7 +190,8 @@ class Columns:
     @property
     def encoders(self) -> list[Observer]:
         """What must see every batch."""
-        return [*self.labels.values(), *self.numbers.values(), *self.features.values()]
+        people = [] if self.people is None else [self.people]
+        return [*self.labels.values(), *self.numbers.values(), *self.features.values(), *people]
 
     @property
     def names(self) -> list[str]:
@@ -223,6 +237,40 @@ class Columns:
         return self._within[column, cell]
 
     @property
+    def n_people(self) -> int:
+        """How many people there are; rows, if these are counted."""
+        return self.n_rows if self.person is None else self._code(self.person).n
+
+    def count_pairs(self, column: Label) -> Ints:
+        """How many people have each code; rows, if these are counted."""
+        if self.person is None:
+            return self.count(column)
+        if column not in self._with_people:
+            pairs, n = self._pairs(column)
+            self._with_people[column] = np.bincount(pairs % n, minlength=n)
+        return self._with_people[column]
+
+    def sums_of_pairs(self, column: Number) -> Sums:
+        """``sums`` of the different numbers of each person; of rows, if these are counted."""
+        if self.person is None:
+            return self.sums(column)
+        if column not in self._sums_of_people:
+            pairs, n = self._pairs(column)
+            numbers = pairs % n
+            self._sums_of_people[column] = sums = Sums()
+            sums.add(numbers[numbers != NO_NUMBER])
+        return self._sums_of_people[column]
+
+    def _pairs(self, column: Column) -> tuple[Ints, int]:
+        """The different pairs of person and code, each as person * n + code, and n."""
+        assert self.person is not None
+        person, values = self._code(self.person), self._code(column)
+        names = tuple(dict.fromkeys((*person.names, *values.names)))
+        seen = KeyCounts(self.memory, person.names[0])
+        self.show(names, Fed(seen, CombinedKeys((person, values))))
+        return seen.finish()[0], values.n
+
+    @property
     def greatest(self) -> list[int]:
         """The greatest code of each column."""
         return [self._code(column).n - 1 for column in self.columns]
@@ -255,6 +303,12 @@ class Columns:
         if isinstance(column, Pair):
             cell, label = self._code(column.cell), self._code(column.label)
             return combine([cell, label], self.show, self.memory, label.names[0])
+        if isinstance(column, Person):
+            assert self.people is not None
+            self._show_to(self.people)
+            return CodedColumn(
+                (column.name,), len(self.people.count), _CodesBy(self.people), self.people.count
+            )
         if isinstance(column, Cell):
             features = [self._feature(name, column.target) for name in column.features]
             return combine(features, self.show, self.memory, column.features[0])

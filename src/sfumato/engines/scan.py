@@ -88,7 +88,7 @@ class Intake:
         ]
         self.columns = Columns(
             self.schema,
-            columns_for(self.schema, policy.requirements, policy.workload),
+            columns_for(self.schema, policy.requirements, policy.workload, policy.person),
             raw.show,
             n_axes=len(quasi),
             memory=memory // 4,
@@ -171,7 +171,7 @@ class Intake:
 
     @property
     def n_columns(self) -> int:
-        """How many codes a row has: quasi-identifiers, targets and sensitive values."""
+        """How many codes a row has: quasi-identifiers, targets and sensitive values, and its person."""
         return len(self._encoders) + len(self.columns.columns)
 
     @property

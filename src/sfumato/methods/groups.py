@@ -19,6 +19,7 @@ from sfumato.encoding.domain import Domain
 from sfumato.engines.protocol import UNLIMITED, Engine, Loaded, Published, Rows, Work
 from sfumato.engines.scan import Intake
 from sfumato.errors import InternalError
+from sfumato.methods.people import PeopleMeter
 from sfumato.methods.protocol import Draft, Extras
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -92,12 +93,14 @@ class Told(NamedTuple):
     returned  how many of their rows each selection returns
     lost      the detail that their labels lose
     groups    they themselves, if somebody wants to know
+    reached   where they count people, the figure of the worst of them for each requirement, and how many they are
     """
 
     note: Any
     returned: list[int]
     lost: LostDetail
     groups: Partition | None
+    reached: tuple[tuple[float, ...], int] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,6 +158,7 @@ class PublishGroups:
     random: Random
     keeps_groups: bool
     meter: LossMeter
+    people: PeopleMeter | None = None
     progress: Progress = no_progress
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -168,13 +172,18 @@ class PublishGroups:
             self.random,
             self.keeps_groups,
             self.meter,
+            self.people,
         )
 
     def __call__(self, part: Loaded) -> Published[Told]:
         missing = self.meter.look_at(part)
+        cells = None if self.people is None else self.people.look_at(part)
         chunk, note = self.work(part)
         counted = missing.count_in(chunk.groups) if chunk.missing is None else chunk.missing
         lost = self.meter.measure(chunk.groups, counted)
+        reached = None
+        if self.people is not None and cells is not None:
+            reached = self.people.measure(cells, chunk.groups), len(chunk.groups.size)
         give_back_memory()
         self.progress("publishing", 0, 1)
         rows = self._recode(chunk)
@@ -183,7 +192,8 @@ class PublishGroups:
             int(select.select_rows(condition, rows, chunk.groups.recoding, self.policy).sum())
             for condition in conditions
         ]
-        return Published(rows, Told(note, returned, lost, chunk.groups if self.keeps_groups else None))
+        groups = chunk.groups if self.keeps_groups else None
+        return Published(rows, Told(note, returned, lost, groups, reached))
 
     def _recode(self, chunk: Chunk) -> pa.Table:
         """The published rows; statistics have the type that they have in the whole table."""
@@ -214,6 +224,7 @@ def draft_groups(
     progress: Progress,
 ) -> Draft:
     """Publish groups as they are found, and draft their release; ``method`` is what the certificate calls the way."""
+    people = PeopleMeter.of(table.columns, policy.requirements)
     publish = partial(
         PublishGroups,
         source=table.source,
@@ -221,6 +232,7 @@ def draft_groups(
         statistic_types=table.statistic_types,
         keeps_groups=engine.room.rows == UNLIMITED,  # all rows are at hand
         meter=LossMeter.of(table.domains),
+        people=people,
         progress=progress,
     )
     works = (
@@ -230,12 +242,14 @@ def draft_groups(
     returned = [0] * len(policy.selections)
     lost = LostDetail(0, dict.fromkeys([axis.name for axis in policy.schema.quasi_identifiers], 0))
     groups: list[Partition | None] = []
+    reached = []
     with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
         for told in engine.publish(works, sink):
             run.note(told.note)
             returned = [sum(both) for both in zip(returned, told.returned, strict=True)]
             lost += told.lost
             groups.append(told.groups)
+            reached += [] if told.reached is None else [told.reached]
             table.let_go()
     figures: dict[str, Any] = {"splits": run.n_splits(), "loss": lost.as_dict()}
     if returned:
@@ -246,7 +260,8 @@ def draft_groups(
     recoding = run.recoding() if policy.keeps_recoding else None
     only = groups[0] if len(groups) == 1 else None
     reason = None if only is None else partial(_explain, table.source, policy, only)
-    return Draft(sink.rows(), policy, recoding, figures=figures, reason=reason)
+    counted = None if people is None else people.join(reached)
+    return Draft(sink.rows(), policy, recoding, figures=figures, reason=reason, people=counted)
 
 
 def find_chunks(run: Run, engine: Engine) -> Iterator[Chunk]:

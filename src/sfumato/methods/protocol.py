@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.engines.engine import Resources
 from sfumato.errors import InputError
+from sfumato.methods.people import CountedPeople
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress
 from sfumato.randomness import Random, generator
@@ -41,6 +42,8 @@ class Draft:
     """Columns in which cells may be missing, where each row has a box of its own."""
     reason: Callable[[str], str] | None = None
     """Says why a column was not split at all. It is for the owner alone."""
+    people: CountedPeople | None = None
+    """What its groups reach, if they count people, whom the rows do not tell."""
 
 
 @dataclass(frozen=True, slots=True)

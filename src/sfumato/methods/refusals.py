@@ -7,18 +7,21 @@ printed to stderr, never written into a release, and never asked for by a differ
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.encoding.encoders import encode_axis, encode_label
+from sfumato.encoding.encoders import encode_axis, encode_label, encode_person
 from sfumato.encoding.numbers import encode_number
+from sfumato.errors import number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import GroupStats, Needs, Requirement
 from sfumato.policy.schema import Attribute
 from sfumato.recoding.recoder import Partition
+from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
@@ -43,6 +46,7 @@ class Refusal:
     requirement: Requirement
     share: float
     nearest: float
+    of_people: bool = False
 
     def __str__(self) -> str:
         """What refuses the splits, and how near the best of them comes.
@@ -52,6 +56,8 @@ class Refusal:
         '5-anonymity refuses every split of it (the best leaves a part with 3 rows)'
         """
         reached = self.requirement.describe(self.nearest)
+        if self.of_people and self.requirement.of is None:
+            reached = number_of(round(self.nearest), "person", "people")
         return f"{self.requirement} refuses every split of it (the best leaves a part with {reached})"
 
 
@@ -62,11 +68,14 @@ def find_refusals(source: Source, policy: Policy, groups: Partition, name: str) 
     rows = np.concatenate([groups.row_numbers[start[g] : start[g] + groups.size[g]] for g in chosen])
     group = np.repeat(np.arange(len(chosen)), groups.size[chosen])
     splits = list(_try_splits(source, policy.schema[name], rows))
+    person = None
+    if policy.person is not None:
+        person = encode_person(source, policy.schema[policy.person]).astype(np.int64)
     found = []
     for item in policy.requirements:
-        statistics = _choose_statistics(item, source, policy, rows)
+        statistics = _choose_statistics(item, source, policy, rows, person)
         refusal = _find_refusal(item, [_Parts.of(group, part, statistics) for part in splits])
-        found += [] if refusal is None else [refusal]
+        found += [] if refusal is None else [replace(refusal, of_people=person is not None)]
     return sorted(found, key=lambda refusal: -refusal.share)
 
 
@@ -104,15 +113,30 @@ class _Parts:
 
 
 def _choose_statistics(
-    item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]
+    item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32], person: Ints | None
 ) -> PartStatistics:
-    """The function that gathers what a requirement needs of parts of these rows."""
+    """The function that gathers what a requirement needs of parts of these rows.
+
+    person   of each row of the table, if people count
+    """
+
+    def once(at: Ints, *told: Ints) -> Any:
+        """The rows that count: all, or the first ones of each person, value and part."""
+        if person is None:
+            return slice(None)
+        return number_combinations([at, person[rows], *told], in_order=False).first_rows()
+
     if Needs.VALUES in item.needs and item.of is not None:
         codes, known = encode_label(source, policy.schema[item.of])
-        own, n, reference = codes[rows].astype(np.int64), len(known.count), known.reference_for(item)
+        own, n, count = codes[rows].astype(np.int64), len(known.count), known.count
+        if person is not None:
+            first = number_combinations([person, codes], in_order=False).first_rows()
+            count = np.bincount(codes[first], minlength=n)
+        reference = known.reference_for(item, count)
 
         def with_values(at: Ints, n_parts: int) -> GroupStats:
-            values = np.bincount(at * n + own, minlength=n_parts * n).reshape(n_parts, n)
+            chosen = once(at, own)
+            values = np.bincount(at[chosen] * n + own[chosen], minlength=n_parts * n).reshape(n_parts, n)
             return GroupStats(values.sum(axis=1), values=values, reference=reference)
 
         return with_values
@@ -121,12 +145,14 @@ def _choose_statistics(
         number = scale.unit * codes[rows].astype(np.float64)
 
         def with_variance(at: Ints, n_parts: int) -> GroupStats:
+            chosen = once(at, codes[rows].astype(np.int64))
+            at, values = at[chosen], number[chosen]
             count = np.bincount(at, minlength=n_parts)
-            mean = np.bincount(at, number, minlength=n_parts) / count
-            return GroupStats(count, variance=np.bincount(at, (number - mean[at]) ** 2) / count)
+            mean = np.bincount(at, values, minlength=n_parts) / count
+            return GroupStats(count, variance=np.bincount(at, (values - mean[at]) ** 2) / count)
 
         return with_variance
-    return lambda at, n_parts: GroupStats(np.bincount(at, minlength=n_parts))
+    return lambda at, n_parts: GroupStats(np.bincount(at[once(at)], minlength=n_parts))
 
 
 def _find_refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:

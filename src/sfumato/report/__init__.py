@@ -91,7 +91,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
     return _template().render(
         release=release,
         claims=release.certificate.claims,
-        summary=summarize(promises, sizes),
+        summary=summarize(promises, sizes, release.certificate.claims.people),
         promises=promises,
         groups=groups,
         sizes=sizes,
@@ -154,6 +154,8 @@ def _template() -> jinja2.Template:
 def promises_of(release: ReportedRelease) -> list[Promise]:
     """What each requirement promises, beside the figure of the worst group."""
     pairs = zip(release.policy.requirements, release.certificate.claims.requirements, strict=True)
+    if release.certificate.claims.people is not None:
+        return [requirement.promise_of_people(claim.achieved) for requirement, claim in pairs]
     return [requirement.promise(claim.achieved) for requirement, claim in pairs]
 
 
@@ -167,8 +169,8 @@ def detail(fact: AttributeFacts) -> str:
 # ---- sentences -------------------------------------------------------------------------------------
 
 
-def summarize(promises: list[Promise], sizes: Sizes) -> ReportSummary:
-    """Do all promises hold, and what does that mean?"""
+def summarize(promises: list[Promise], sizes: Sizes, people: int | None = None) -> ReportSummary:
+    """Do all promises hold, and what does that mean? Groups may count people, of whom there are so many."""
     n, n_groups, smallest = sizes.n_rows, sizes.n_groups, sizes.smallest
     others = f"at least {smallest - 1:,} others" if smallest > 2 else "at least one other"
     shared = (
@@ -196,6 +198,10 @@ def summarize(promises: list[Promise], sizes: Sizes) -> ReportSummary:
             f"{every}, but all rows are one group.",
             f"The quasi-identifiers are the same for all {number_of(n, 'row')}: they tell nobody apart.",
         )
+    if people is not None:
+        of = number_of(people, "person", "people")
+        told = f"Groups count people: {number_of(n, 'row')} of {of} are in {number_of(n_groups, 'group')}."
+        return ReportSummary("good", f"{every} for {'all ' if people > 1 else ''}{of}.", told)
     return ReportSummary("good", f"{every} for {'all ' if n > 1 else ''}{number_of(n, 'row')}.", shared)
 
 
@@ -248,6 +254,8 @@ def gaps(release: ReportedRelease, facts: list[AttributeFacts]) -> Iterator[tupl
     as_it_is = f" Published as it is, with the role other: {others}." if others else ""
     yield "Quasi-identifiers that are not listed", UNLISTED + as_it_is
     yield from GAPS.items()
+    counts_people = release.certificate.claims.people is not None
+    yield "People with several rows", PEOPLE_ARE_COUNTED if counts_people else ROWS_ARE_COUNTED
 
 
 KNOWN_ALREADY = (
@@ -274,10 +282,12 @@ GAPS = {
         "Each release keeps its promises alone. Two that overlap can be compared, and groups can then be narrowed "
         "down to few rows."
     ),
-    "People with several rows": (
-        "Groups count rows. If a person has many, a group can consist of that person alone."
-    ),
 }
+ROWS_ARE_COUNTED = "Groups count rows. If a person has many, a group can consist of that person alone."
+PEOPLE_ARE_COUNTED = (
+    "Groups count people, but nothing hides that rows are of one person if their published columns agree in "
+    "something rare."
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,21 +5,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import pyarrow as pa
 
-from sfumato.errors import InternalError
+from sfumato.errors import InternalError, PromiseError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Form
 from sfumato.release.certificate import Certificate, Claims
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, FoundGroups
 from sfumato.verify.checks import Check
-from sfumato.verify.measure import RowFindings, check_promises, claims, examine
+from sfumato.verify.measure import RowFindings, check_promises, claims, examine, shown_figures
+from sfumato.verify.people import check_claims_of_people
+
+
+class PeopleClaims(Protocol):
+    """What a method says of people in groups: how many they are, how many groups, and what the worst of these reach."""
+
+    @property
+    def n_people(self) -> int: ...
+
+    @property
+    def n_groups(self) -> int: ...
+
+    @property
+    def achieved(self) -> Sequence[float]: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,6 +47,8 @@ class DraftRows:
     """What the method claims of counts in the cells of a grid; None for other rows."""
     missing: tuple[str, ...] = ()
     """The columns in which cells may be missing, of rows that have a box each."""
+    people: PeopleClaims | None = None
+    """What the method says of people in groups; None if they count rows."""
     memory: int | None = None
     scratch: Path | None = None
 
@@ -59,9 +75,30 @@ def examine_draft(given: DraftRows) -> DraftFinding:
 def _examine_groups(given: DraftRows) -> DraftFinding:
     found = examine(given.rows, given.policy, memory=given.memory, scratch=given.scratch)
     measures, known = found.measures, found if isinstance(given.rows, FiledRows) else None
-    return DraftFinding(
-        claims(measures), lambda _: check_promises(measures), measures.details, known, found.groups
+    claimed = claims(measures)
+    if given.people is not None:
+        claimed = _claim_people(claimed, given.policy, given.people)
+
+    def checks(certificate: Certificate) -> Iterable[Check]:
+        yield from check_promises(measures)
+        if given.people is not None:
+            yield from check_claims_of_people(certificate.claims, given.policy, shown_figures(measures))
+
+    return DraftFinding(claimed, checks, measures.details, known, found.groups)
+
+
+def _claim_people(claimed: Claims, policy: Policy, people: PeopleClaims) -> Claims:
+    """The claims of rows as claims of people; a PromiseError if groups of people are not the groups of rows."""
+    if claimed.groups != people.n_groups:
+        raise PromiseError(
+            f"{number_of(people.n_groups, 'group')} of people have the labels of {claimed.groups:,} only, and those with "
+            "the same labels are one group, whose people nobody has counted. Publish other columns, or other output."
+        )
+    requirements = tuple(
+        replace(claim, achieved=float(f"{figure:.12g}"))
+        for claim, figure in zip(claimed.requirements, people.achieved, strict=True)
     )
+    return replace(claimed, requirements=requirements, unit=policy.person, people=people.n_people)
 
 
 def _examine_counts(given: DraftRows) -> DraftFinding:

@@ -38,6 +38,7 @@ from sfumato.release.folder import (
 from sfumato.table.cells import give_back_memory
 from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
+from sfumato.table.reading import AS_USUAL, Reading
 from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 from sfumato.verify import files as verify_files
@@ -53,15 +54,19 @@ from sfumato.verify.checks import (
 )
 from sfumato.verify.figures import check_figures
 from sfumato.verify.measure import (
+    Measures,
     RequirementResult,
     RowFindings,
     check_promises,
     claims,
     examine_source,
     fits_in_memory,
+    shown_figures,
 )
+from sfumato.verify.people import OWNERS_WORD, check_claims_of_people
 from sfumato.verify.portions import NoRoom
 from sfumato.verify.recoding import RecodingMatch, read_recoding
+from sfumato.verify.recount import RawTable, recount_people
 from sfumato.verify.rows import (
     allowed_memory,
     columns_to_check,
@@ -86,6 +91,8 @@ def verify_folder(
     scratch: Path | None = None,
     side_table: Any = None,
     warehouse: OpenWarehouse | None = None,
+    table: Any = None,
+    reading: Reading = AS_USUAL,
 ) -> Verification:
     """Check a release folder: recompute every claim of its certificate from what lies in it.
 
@@ -97,6 +104,9 @@ def verify_folder(
 
     ``side_table``: the table that a risk-utility release was made with, a path or a frame; its risk is then recomputed.
     One that lacks a column is an InputError.
+
+    ``table``: the raw table, a path or a frame, in which the people of groups are counted again; ``reading`` says how its
+    text is written.
 
     ``warehouse``: who opens the Parquet files of the rows in a warehouse, where SQL decides what is claimed of them.
 
@@ -113,7 +123,11 @@ def verify_folder(
     if not any((path / name).exists() for name in (CERTIFICATE, *RELEASES.values())):
         raise InputError(f"The folder {path} is no release: it holds neither rows nor a certificate.")
     groups: list[FoundGroups] = []
-    checks = tuple(_check_folder(path, allowed_memory(memory), known, scratch, side_table, warehouse, groups))
+    checks = tuple(
+        _check_folder(
+            path, allowed_memory(memory), known, scratch, side_table, warehouse, groups, table, reading
+        )
+    )
     return Verification(checks, groups[0] if groups else None)
 
 
@@ -125,6 +139,8 @@ def _check_folder(
     side_table: Any,
     warehouse: OpenWarehouse | None,
     groups: list[FoundGroups],
+    table: Any,
+    reading: Reading,
 ) -> Iterator[Check]:
     strangers = verify_files.find_others(folder)
     if {name.partition("/")[0] for name in strangers} & {CERTIFICATE, *CERTIFIED}:  # links are not followed
@@ -140,6 +156,7 @@ def _check_folder(
         raise InputError("Only a risk-utility release has a risk against a side table; leave it out.")
     if warehouse is not None:
         refuse_without_sql(policy)
+    raw = None if table is None else RawTable.open(table, policy, reading)
     yield _check_certificate(certificate)
     yield _check_policy(folder, certificate, policy)
     yield from _check_policy_file(folder, policy)
@@ -166,6 +183,7 @@ def _check_folder(
                 side_table,
                 warehouse,
                 groups,
+                raw,
             )
             yield from ROW_CHECKS[policy.method.form](rows)
 
@@ -188,6 +206,8 @@ class CertifiedRows:
     """Who opens the rows in a warehouse, if SQL decides what is claimed of them."""
     groups: list[FoundGroups]
     """The groups of the rows are put here, where they are found in memory."""
+    raw: RawTable | None = None
+    """The raw table, in which people are counted again."""
 
     @property
     def folder(self) -> Path:
@@ -417,12 +437,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
     yield _check_suppressed(claimed.suppressed)
     yield check_equal("the rows form {}", claimed.groups, found.groups, of="group")
-    yield from check_promises(found)
-    figures = [
-        _check_figure(item, claimed_item.achieved)
-        for item, claimed_item in zip(found.requirements, claimed.requirements, strict=False)
-    ]
-    yield from (check for check in figures if not check.passed)  # what is as claimed was said above
+    yield from _check_promises(found, given, held)
     yield from check_details(claimed, claims(found))
     yield from examined.statistic_checks()
     if isinstance(beside, Check):
@@ -431,6 +446,22 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
         yield from held.checks()
     if given.warehouse is not None:
         yield from unseen(policy, has_recoding=held is not None)
+
+
+def _check_promises(found: Measures, given: CertifiedRows, held: RecodingMatch | None) -> Iterator[Check]:
+    """Every requirement with its figure, by the rows; of people by what rows show, or by the raw table."""
+    claimed, policy = given.certificate.claims, given.policy
+    promised = list(check_promises(found))
+    if not found.counts_people and claimed.unit is None:
+        pairs = zip(found.requirements, claimed.requirements, strict=False)
+        figures = [_check_figure(item, claim.achieved) for item, claim in pairs]
+        promised += [check for check in figures if not check.passed]  # what is as claimed was said before
+    else:
+        promised += check_claims_of_people(claimed, policy, shown_figures(found))
+        if given.raw is not None and held is not None and all(check.passed for check in promised):
+            counted = recount_people(given.raw, held, policy, claimed)
+            promised = [*(check for check in promised if not check.claim.startswith(OWNERS_WORD)), *counted]
+    yield from promised
 
 
 def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> RecodingMatch | Check | None:

@@ -39,9 +39,10 @@ from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
+from sfumato.verify.people import describe_shown, measure_shown, note_people
 from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
 from sfumato.verify.recoding import RecodingMatch
-from sfumato.verify.requirements import count_whole_columns, measure_groups
+from sfumato.verify.requirements import Figures, count_whole_columns, measure_groups
 from sfumato.verify.rows import (
     CheckedColumns,
     allowed_memory,
@@ -84,6 +85,8 @@ class Measures:
     """The rows of groups that share one value of a column without a required diversity, by column."""
     respelled: Mapping[str, int] = field(default_factory=dict)
     """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
+    counts_people: bool = False
+    """Do groups count people? What requirements reach is then what the rows show of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,11 @@ def _examine_groups(
     groups = rows.groups
     if beside is not None:
         beside.add(rows)
-    results = tuple(_measure_requirement(item, rows, policy.schema) for item in policy.requirements)
+    counts_people = policy.person is not None
+    judge = measure_shown if counts_people else measure_groups
+    results = tuple(
+        _measure_requirement(item, judge(item, rows, policy.schema)) for item in policy.requirements
+    )
     has_any = with_statistics and policy.statistics
     statistics = tuple(check_statistics(rows, policy)) if has_any else ()
     one_value = {
@@ -204,6 +211,7 @@ def _examine_groups(
         SmallGroups.of(groups.size),
         one_value=one_value,
         respelled=_count_respelled(rows, policy),
+        counts_people=counts_people,
     )
     return RowFindings(measures, statistics, policy, _distinct_cells(rows, policy.schema))
 
@@ -269,7 +277,7 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     names = {name for found in measures for name in found.respelled}
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
     small = reduce(SmallGroups.join, (found.small for found in measures))
-    found = Measures(rows, groups, requirements, small, details, one_value, respelled)
+    found = Measures(rows, groups, requirements, small, details, one_value, respelled, policy.person is not None)
     return RowFindings(found, statistics, policy)
 
 
@@ -302,12 +310,12 @@ def claims(found: Measures) -> Claims:
         requirements=requirements,
         cells=claim_of(found.details.values()),
         one_value=found.one_value,
-        risk=found.small.risk(rows=found.rows, groups=found.groups),
+        risk=None if found.counts_people else found.small.risk(rows=found.rows, groups=found.groups),
     )
 
 
-def _measure_requirement(requirement: Requirement, rows: GroupedRows, schema: Schema) -> RequirementResult:
-    achieved, holds = measure_groups(requirement, rows, schema)
+def _measure_requirement(requirement: Requirement, figures: Figures) -> RequirementResult:
+    achieved, holds = figures
     return RequirementResult(requirement, requirement.worst(achieved), int(np.count_nonzero(~holds)))
 
 
@@ -316,12 +324,23 @@ NOTHING_PROMISED = Check(
 )
 
 
+def shown_figures(found: Measures) -> dict[int, float]:
+    """What rows show of people in the worst group, by the number of the requirement."""
+    shown = enumerate(item.achieved for item in found.requirements)
+    return {number: figure for number, figure in shown if not np.isnan(figure)}
+
+
 def check_promises(found: Measures) -> Iterator[Check]:
     """Every requirement, with the figure of the worst group."""
     if not found.requirements:
         yield NOTHING_PROMISED
     for item in found.requirements:
+        if found.counts_people and item.holds:
+            yield note_people(item.requirement)
+            continue
         worst = item.requirement.describe_worst(item.achieved)
+        if found.counts_people:
+            worst = describe_shown(item.requirement, item.achieved)
         failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
         yield Check(f"{item.requirement} holds", item.holds, f"{worst}{failing}")
     for name, n in found.respelled.items():

@@ -207,7 +207,7 @@ def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
         axis = replace(axis, levels=NodeLevels.of(entry["levels"], axis.parent))
     attribute = replace(attribute, bounds=_bounds(entry["bounds"], attribute))
     _check_nodes(axis, attribute, has_missing=entry["missing"])
-    return axis
+    return replace(axis, attribute=attribute)
 
 
 def _finite(number: float) -> float:
@@ -262,12 +262,16 @@ def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReadRecoding:
-    """A recoding as its folder has it: the boxes of a tree, or of cuts the pieces of each axis."""
+    """A recoding as its folder has it: the boxes of a ``tree``, or of cuts, without one, the pieces of each axis."""
 
     axes: Sequence[Axis]
     ends: Sequence[BoxEnds]
     n_groups: int
-    is_tree: bool
+    tree: StoredTree | None = None
+
+    @property
+    def is_tree(self) -> bool:
+        return self.tree is not None
 
 
 def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | None:
@@ -316,7 +320,7 @@ def _tree_recoding(nodes: pa.Table, axes: Sequence[Axis], *, has_rests: bool) ->
     ends = tree.leaf_ends()
     if levels:
         check_lists(tree, levels, ends)
-    return ReadRecoding(axes, ends, int(np.count_nonzero(tree.axis < 0)), is_tree=True)
+    return ReadRecoding(axes, ends, int(np.count_nonzero(tree.axis < 0)), tree)
 
 
 def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadRecoding:
@@ -334,7 +338,7 @@ def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadReco
         if (isinstance(axis, NodeAxis) and len(points)) or not np.all(np.diff(points) > 0):
             raise Unfit("its thresholds do not ascend")
     ends = [_pieces(axis, points) for axis, points in zip(axes, thresholds, strict=True)]
-    return ReadRecoding(axes, ends, document["groups"], is_tree=False)
+    return ReadRecoding(axes, ends, document["groups"])
 
 
 def _pieces(axis: Axis, points: Floats) -> BoxEnds:
@@ -418,6 +422,7 @@ class RecodingMatch:
         self.boxes = Combinations.of([pieces.of_box for pieces in self.pieces]) if self.is_tree else None
         self.has_group = np.zeros(0 if self.boxes is None else self.boxes.n, dtype=np.bool_)
         self.grid: set[tuple[int, ...]] = set()
+        self._published: list[tuple[list[Ints], Ints]] = []
 
     def add(self, rows: GroupedRows) -> None:
         """Look up the boxes of some groups."""
@@ -426,6 +431,7 @@ class RecodingMatch:
             found = pieces.find(rows, is_csv=self.is_csv)
             seen[found[found >= 0]] = True
             lines.append(found)
+        self._published.append((lines, rows.groups.size))
         if self.boxes is None:
             matrix = np.stack(lines, axis=1)
             self.n_strange += int(np.any(matrix < 0, axis=1).sum())
@@ -434,6 +440,11 @@ class RecodingMatch:
         found = self.boxes.find(lines)
         self.n_strange += int((found < 0).sum())
         self.has_group[found[found >= 0]] = True
+
+    def published(self) -> tuple[list[Ints], Ints]:
+        """The distinct cells that each published group has along each axis, and its rows."""
+        lines = [np.concatenate(own) for own in zip(*(lines for lines, _ in self._published), strict=True)]
+        return lines, np.concatenate([size for _, size in self._published])
 
     def checks(self) -> Iterator[Check]:
         """The boxes are those of the rows, and so are the labels of the hierarchies."""

@@ -63,6 +63,7 @@ WITHOUT_SQL: Mapping[Form, str] = {
     Form.BOXES: "risk and utility of single rows",
 }
 """What is claimed of releases that no statement about groups can check, by what their rows are."""
+NO_PEOPLE = "-- Groups count people, and a release does not say whose its rows are: no SQL can count them."
 NOTHING_REQUIRED = "-- The policy requires nothing of the groups."
 
 # ---- the definitions -------------------------------------------------------------------------------
@@ -420,6 +421,8 @@ def sql_of(policy: Policy, names: Sequence[str], dialect: str) -> str:
     HAVING
       COUNT(*) < 2
     """
+    if policy.person is not None:
+        return f"{HEADER}\n{NO_PEOPLE}"
     if policy.method.form in WITHOUT_SQL:
         return f"{HEADER}\n{NO_SQL.format(WITHOUT_SQL[policy.method.form])}"
     if not policy.requirements:

@@ -111,6 +111,10 @@ def refuse_without_sql(policy: Policy) -> None:
         raise InputError(
             f"The claims of this policy ({WITHOUT_SQL[policy.method.form]}) have no SQL; leave out --engine."
         )
+    if policy.person is not None:
+        raise InputError(
+            "Groups count people, and a release does not say whose its rows are, so there is no SQL; leave out --engine."
+        )
     for item in policy.requirements:
         if not has_sql(item, policy.schema):
             raise InputError(

@@ -26,7 +26,7 @@ from sfumato.encoding.targets import (
     sensitive_column,
     targets_of,
 )
-from sfumato.errors import PolicyError, RequirementUnreachable
+from sfumato.errors import PolicyError, RequirementUnreachable, number_of
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.information import DIGITS, FIXED_POINT, MOST_ROWS, information_of
 from sfumato.methods.mondrian.kernels.problem import (
@@ -40,6 +40,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     VALUES,
     VARIANCE,
     Cells,
+    People,
     Queries,
     Rules,
     ScoreType,
@@ -57,6 +58,7 @@ from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
     GroupStats,
+    KAnonymity,
     Needs,
     RecursiveDiversity,
     Requirement,
@@ -325,7 +327,8 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         elif isinstance(item, VarianceDiversity):
             variance.append(_compile_variance(item, columns))
     close, sets = _compile_closeness(closeness, columns)
-    is_needed = closeness or distinct or entropy or recursive or variance
+    people = _compile_people(requirements, columns)
+    is_needed = closeness or distinct or entropy or recursive or variance or people is not None
     sensitive = SensitiveRules(
         values=table(VALUES, list(zip(places, ends[:-1], ends[1:], strict=True))),
         distinct=table(DISTINCT, distinct),
@@ -334,6 +337,7 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
         variance=table(VARIANCE, variance),
         closeness=close,
         sets=sets,
+        people=people,
     )
     return Rules(
         least_rows=max((item.fewest_rows for item in requirements), default=1),
@@ -342,11 +346,22 @@ def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rule
     )
 
 
+def _compile_people(requirements: Sequence[Requirement], columns: Columns) -> People | None:
+    """How people are counted; None if rows are. Numbers of pairs come after all columns."""
+    if columns.person is None or not requirements:
+        return None
+    least = max((item.k for item in requirements if isinstance(item, KAnonymity)), default=1)
+    n_rows = np.sort(columns.count(columns.person))
+    largest = n_rows[len(n_rows) - least + 1 :]
+    place = columns.place(columns.person)
+    return People(place, place + 1, least, 1 + int(largest.sum()))
+
+
 def _compile_closeness(asked: Sequence[tuple[int, TCloseness]], columns: Columns) -> tuple[Table, Table]:
     """The rules of t-closeness, each with the place of its sensitive attribute, and their sets of values."""
     rules, lines = [], [np.zeros(0, dtype=SET)]
     for place, item in asked:
-        known = columns.labels[item.of].reference_for(item)
+        known = columns.labels[item.of].reference_for(item, columns.count_pairs(Label(item.of)))
         assert known is not None
         n_values, n_sets, first = len(known.order), len(known.first), sum(map(len, lines))
         own = np.zeros(max(n_values, n_sets), dtype=SET)  # what is left over of either weighs nothing
@@ -356,7 +371,7 @@ def _compile_closeness(asked: Sequence[tuple[int, TCloseness]], columns: Columns
         sets["rows"] = before[known.last] - before[known.first]
         lines.append(own)
         limit = Fraction(math.floor(item.exact_t * FINEST), FINEST) * known.scale
-        end, n_rows = first + len(own), columns.n_rows
+        end, n_rows = first + len(own), int(known.counts.sum())
         rules.append(
             (place, first, end, n_values, n_rows, limit.numerator, limit.denominator, item.t, known.scale)
         )
@@ -381,19 +396,21 @@ def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
     groups = _measure_whole_table(requirement, columns)
     if not requirement.holds(groups)[0]:
         best = requirement.describe(float(requirement.measure(groups)[0]))
+        if columns.person is not None and requirement.of is None:
+            best = number_of(columns.n_people, "person", "people")
         raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
 
 
 def _measure_whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
-    """The statistics of all rows as one group."""
-    count, column = np.array([columns.n_rows]), sensitive_column(requirement)
+    """The statistics of all rows, or people, as one group."""
+    count, column = np.array([columns.n_people]), sensitive_column(requirement)
     if column is None:
         return GroupStats(count)
     if isinstance(column, Label):
-        counts = columns.count(column)
-        reference = columns.labels[column.name].reference_for(requirement)
-        return GroupStats(count, values=counts[None, :], reference=reference)
-    variance = _variance_of(columns.sums(column)) * columns.scale(column).exact_unit ** 2
+        counts = columns.count_pairs(column)
+        reference = columns.labels[column.name].reference_for(requirement, counts)
+        return GroupStats(counts.sum(keepdims=True), values=counts[None, :], reference=reference)
+    variance = _variance_of(columns.sums_of_pairs(column)) * columns.scale(column).exact_unit ** 2
     return GroupStats(count, variance=np.array([float(variance)]))
 
 

@@ -27,6 +27,7 @@ from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
 from sfumato.methods.mondrian.kernels.problem import (
     BLOCK,
     Cells,
+    Rules,
     Scratch,
     Table,
     new_listed_splits,
@@ -35,6 +36,7 @@ from sfumato.methods.mondrian.kernels.problem import (
 )
 from sfumato.methods.mondrian.kernels.select import split_for_queries
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.people import count_pair_columns, new_stamps, number_people
 from sfumato.methods.mondrian.problem import SplitProblem
 
 Codes = NDArray[np.uint32]
@@ -65,6 +67,7 @@ class TreeGrower:
     columns      (n, columns) uint32, in any layout: quasi-identifiers, then targets and sensitive values
     n_columns    how many of the columns these are; all if None
     order        the order of rows to start with; None: as they are
+    rules        the requirement, by which people are numbered; None: rows count
     keeps_codes  a score may number the codes in ``rows`` anew, so it needs ``columns``, too; Median does not
     """
 
@@ -75,17 +78,21 @@ class TreeGrower:
         *,
         n_columns: int | None = None,
         order: NDArray[np.int64] | None = None,
+        rules: Rules | None = None,
         keeps_codes: bool = True,
         threads: int | None = None,
     ) -> None:
         self.n_rows, n_columns = len(columns), n_columns or columns.shape[1]
         self.n_axes, self.threads = n_axes, threads or n_cores()
         self.codes = np.asfortranarray(columns[:, :n_axes]) if keeps_codes else None
-        rows = np.empty((self.n_rows, n_columns + 1), dtype=np.uint32)
+        n_pairs = 0 if rules is None else count_pair_columns(rules)
+        rows = np.empty((self.n_rows, n_columns + n_pairs + 1), dtype=np.uint32)
         for start in range(0, self.n_rows, ROWS_TO_TURN):  # a few at a time stay in the cache
             some = slice(start, start + ROWS_TO_TURN)
             taken = columns[some] if order is None else columns.take(order[some], axis=0)
-            rows[some, :-1] = taken[:, :n_columns]
+            rows[some, :n_columns] = taken[:, :n_columns]
+        if rules is not None:
+            number_people(rows, rules)
         rows[:, -1] = np.arange(self.n_rows, dtype=np.uint32) if order is None else order
         self.rows = rows
 
@@ -323,6 +330,7 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
         listed_splits=new_listed_splits(distinct + len(axes.node_low), max(2, children) + 1, words)
         if by_loss
         else None,
+        stamps=new_stamps(rows, rules),
     )
 
 

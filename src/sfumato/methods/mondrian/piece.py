@@ -74,6 +74,7 @@ class GrowPiece:
             len(axes.is_tree),
             n_columns=self.problem.n_columns,
             order=order,
+            rules=self.problem.rules,
             keeps_codes=self.problem.targets is not None and self.problem.loss is None,
             threads=self.threads,
         )

@@ -36,16 +36,19 @@ from numpy.typing import NDArray
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.methods.mondrian.kernels.decision_list import (
+    CountScratch,
     KeyParts,
     RowsOfCombinations,
     SweepScratch,
     count_kept,
+    count_kept_by_people,
     fill_ends,
     sweep,
 )
 from sfumato.methods.mondrian.kernels.grow import fill_covers
 from sfumato.methods.mondrian.kernels.problem import VALUES, VARIANCE, Rules, Table, pack_axes, table, work_of
 from sfumato.methods.mondrian.levels import MISSING_KEY, AxisLevels, GroupLabels, NumberLevels, TreeLevels
+from sfumato.methods.mondrian.people import new_stamps
 from sfumato.table.combinations import number_combinations
 
 Codes = NDArray[np.uint32]
@@ -273,6 +276,7 @@ class _Block:
             listed=np.empty(len(self.rows) if looks_at_rows else 0, dtype=np.int64),
             values=_no_values(rules),
             work=work_of(rules.sensitive),
+            stamps=new_stamps(self.rows, rules),
         )
         least_rows = max(rules.least_rows, rules.diverse_rows, 1)
         by_combination = RowsOfCombinations(self.rows, order, start)
@@ -316,6 +320,9 @@ class _Block:
         order = np.argsort(of_rows, kind="stable")
         start = np.searchsorted(of_rows[order], np.arange(n_cells + 2))
         sensitive = rules.sensitive
+        if sensitive is not None and sensitive.people is not None:
+            scratch = CountScratch(_no_values(rules), work_of(sensitive), new_stamps(self.rows, rules))
+            return int(count_kept_by_people(self.rows, order, start, rules, scratch))
         tables: tuple[Table, Table] = (
             (table(VALUES, []), table(VARIANCE, []))
             if sensitive is None

@@ -183,10 +183,19 @@ class TreeRun:
                 f"{size_of(rows.n_rows * row_bytes)}; allow more --memory, or say refine: none."
             )
 
+    def _refuse_people(self) -> None:
+        """Raise where groups count people: rows that are not at hand are counted, and people of counts do not add up."""
+        if self.policy.person is not None:
+            raise InputError(
+                f"People are counted where all rows are at hand, and there is room for {self.max_rows:,}; allow more "
+                "--memory, or write unit: row."
+            )
+
     # -- Rothko-T ----------------------------------------------------------------------------------
 
     def _split_by_counts(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """Split by counts, then divide the rows."""
+        self._refuse_people()
         rows = self.engine.keep(rows) if rows is self.table else rows  # they are read more than once
         yield from self._divide_rows(leaf, rows, self._split_levels(leaf, rows), level)
 
@@ -316,6 +325,7 @@ class TreeRun:
 
     def _split_by_sample(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """Grow on a sample, send all rows down, undo what breaks the requirement, and go on below."""
+        self._refuse_people()
         size = self._sample_size(rows)
         sample = self.table.take_sample(size) if level == 0 else None  # the first pass may have drawn one
         if sample is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from sfumato.errors import short
 from sfumato.policy.mistakes import Misfit, Mistakes
@@ -16,6 +16,9 @@ from sfumato.policy.rules import Amount, ChoiceRule, ColumnNames, Flag, NumberRu
 from sfumato.policy.schema import Role, Schema, declared_column
 from sfumato.policy.workload import Classify, Regress, Select, Task
 from sfumato.policy.yaml import Where
+
+if TYPE_CHECKING:
+    from sfumato.policy.unit import Unit
 
 TUNED, PAPER = "tuned", "paper"
 """Mondrian as it serves best, or as it was published."""
@@ -310,6 +313,12 @@ class MondrianOptions(MethodOptions):
             return "variant: paper does not look at what a column loses; leave out one of the two."
         if self.criterion == Criterion.MEDIAN:
             return "criterion: median does not look at what a column loses; leave it out, or use criterion: loss."
+        return None
+
+    def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
+        if self.scale == ROTHKO_S or self.rows_in_memory:
+            given = "scale: rothko-s" if self.scale == ROTHKO_S else "rows-in-memory"
+            return f"people are counted where all rows are in memory; leave out {given}, or write unit: row."
         return None
 
     def without_workload(self) -> MondrianOptions:

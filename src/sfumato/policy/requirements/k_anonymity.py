@@ -68,6 +68,21 @@ class KAnonymity(Requirement):
             holds=self.is_met_by(figure),
         )
 
+    def describe_worst_of_people(self, figure: float, *, digits: int = 12) -> str:  # noqa: ARG002 - it is whole
+        return f"the smallest group has {number_of(round(figure), 'person', 'people')}"
+
+    def promise_of_people(self, figure: float) -> Promise:
+        people = number_of(self.k, "person", "people")
+        return Promise(
+            name=f"{self.k:,}-anonymity",
+            meaning=f"Every group holds at least {people}: whoever knows all quasi-identifiers of a person is left with "
+            f"{people} or more whose rows could be theirs.",
+            asked=f"at least {people}",
+            achieved=number_of(int(figure), "person", "people"),
+            margin="met exactly" if figure == self.k else f"{figure - self.k:+,.0f} people",
+            holds=self.is_met_by(figure),
+        )
+
     @classmethod
     def from_policy(cls, given: Any) -> Self:
         return cls(int(given))

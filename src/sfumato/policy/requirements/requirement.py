@@ -161,9 +161,17 @@ class Requirement(ABC):
         """The figure of the worst group, as a clause."""
         return f"the {self.figure} is {figure:.{digits}g}"
 
+    def describe_worst_of_people(self, figure: float, *, digits: int = 12) -> str:
+        """``describe_worst`` where people are counted."""
+        return self.describe_worst(figure, digits=digits)
+
     @abstractmethod
     def promise(self, figure: float) -> Promise:
         """What it promises, beside the figure of the worst group."""
+
+    def promise_of_people(self, figure: float) -> Promise:
+        """``promise`` where people are counted."""
+        return self.promise(figure)
 
     # ---- in a policy -------------------------------------------------------------------------------
 

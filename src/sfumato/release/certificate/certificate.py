@@ -107,6 +107,7 @@ class Certificate:
         claims = self.claims
         words = ("draws" if self.privacy else "rows", "cells" if claims.counted is not None else "groups")
         figures = [(words[0] if claims.counted is None else "rows of counts", f"{claims.rows:,}")]
+        figures += [("people", f"{claims.people:,}")] if claims.people is not None else []
         figures.append((words[1], f"{claims.groups:,}"))
         figures += [("rows suppressed", f"{claims.suppressed:,}")] if claims.suppressed else []
         figures += [("is the sum of the counts", f"{claims.counted:,}")] if claims.counted is not None else []
@@ -135,7 +136,8 @@ class Certificate:
             return f"counts in {number_of(claims.groups, 'cell')}"
         if self.privacy is not None:
             return f"{number_of(claims.rows, 'drawn row')} in {number_of(claims.groups, 'box', 'boxes')}"
-        return f"{number_of(claims.rows, 'row')} in {number_of(claims.groups, 'group')}"
+        of = "" if claims.people is None else f" of {number_of(claims.people, 'person', 'people')}"
+        return f"{number_of(claims.rows, 'row')}{of} in {number_of(claims.groups, 'group')}"
 
     @property
     def promise(self) -> str:

@@ -157,7 +157,9 @@ class Claims:
     risk-utility release are the distinct boxes, its suppressed rows are published as roots throughout, and it has a
     claim of ``utility``. ``cells`` says how much is left; a differentially private release and one of an older version
     has none. ``one_value`` counts, for each column of which no diversity is required, the rows of groups that share one
-    value of it. ``risk`` is claimed of rows in groups; an older version did not.
+    value of it. ``risk`` is claimed of rows in groups; an older version did not. Where groups count people, ``unit``
+    is the column that tells them apart, and ``people`` is how many they are; what is achieved is then of people, and the
+    owner's word.
     """
 
     rows: int
@@ -170,3 +172,5 @@ class Claims:
     cells: CellsClaim | None = None
     one_value: Mapping[str, int] = field(default_factory=dict)
     risk: RiskClaim | None = None
+    unit: str | None = None
+    people: int | None = None

@@ -212,6 +212,8 @@ class GroupClaims(StrictDocument):
     """Claims of groups of rows."""
 
     rows: Count
+    unit: str = ABSENT
+    people: Count = ABSENT
     suppressed: Count
     groups: Count
     risk: RiskDocument = ABSENT
@@ -224,6 +226,7 @@ class GroupClaims(StrictDocument):
     def of(cls, claims: Claims) -> Self:
         return cls.model_construct(
             rows=claims.rows,
+            **unless_none(unit=claims.unit, people=claims.people),
             suppressed=claims.suppressed,
             groups=claims.groups,
             **unless_none(
@@ -245,7 +248,15 @@ class GroupClaims(StrictDocument):
             cells=_cells_claim(self.cells),
             one_value=self.one_value or {},
             risk=None if self.risk is None else RiskClaim(**dict(self.risk)),
+            unit=self.unit,
+            people=self.people,
         )
+
+    @model_validator(mode="after")
+    def _check_people(self) -> Self:
+        if (self.unit is None) != (self.people is None):
+            raise wrong_as_a_whole("'claims' must have both 'unit' and 'people', or neither")
+        return self
 
 
 class CountClaims(StrictDocument):

@@ -16,6 +16,11 @@ import numpy as np
 
 from sfumato.kernels.compile import inner
 from sfumato.methods.mondrian.kernels.frequency import first_reaching
+from sfumato.methods.mondrian.kernels.people import (
+    counts_only_people,
+    fill_between_limits,
+    people_on_both_sides,
+)
 from sfumato.methods.mondrian.kernels.problem import BestSplit
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, part_holds
 from sfumato.methods.mondrian.kernels.scores import (
@@ -52,6 +57,8 @@ def sensitive_threshold_holds(part, bins, axis, code, rules, sensitive, scratch)
     if sensitive is None:
         return True
     if part is not None:
+        if counts_only_people(sensitive, sensitive.people):
+            return people_on_both_sides(part, axis, 0, code + 1, sensitive.people, scratch.stamps)
         order = scratch.order
         n = part.shape[0]
         left, right = np.int64(0), n
@@ -84,6 +91,9 @@ def fill_allowable(part, bins, axis, m, first, last, rules, sensitive, scratch):
         return  # all are, and nobody asks
     code = scratch.code[:m]
     if part is not None:
+        if counts_only_people(sensitive, sensitive.people):
+            fill_between_limits(part, axis, code, False, sensitive.people, scratch, scratch.is_fine)
+            return
         order, key, place, ends = scratch.order, scratch.key, scratch.place, scratch.total[0]
         for t in range(m):
             place[t] = ends[t - 1] if t > 0 else 0

@@ -35,6 +35,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     words_of_several,
 )
+from sfumato.methods.mondrian.kernels.people import counts_only_people, nearest_limit
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
 from sfumato.methods.mondrian.kernels.scores import as_score, score_of_children, score_of_node
@@ -250,10 +251,28 @@ def best_median(part, axis, low, high, rules, scratch):
     code = middle - 1 if take_lower else middle
     if threshold_holds(part, None, axis, code, rules, scratch):
         return True, code
-    # the median fails the diversity: the allowable threshold nearest to the middle
+    # the median fails: the allowable threshold nearest to the middle
+    if has_only_people(rules.sensitive):
+        return nearest_of_people(part, axis, code, rules.sensitive, scratch)
     m = fill_sorted(part[:, axis], scratch.key[:n], scratch.code, scratch.total[0])
     best = take_balanced(part, None, axis, m, n, rules, scratch, no_split(n, scratch))
     return best.axis >= 0, best.code
+
+
+@inner(borrows=True)
+def has_only_people(sensitive):
+    """``counts_only_people``, if anything is required of sensitive values or people."""
+    if sensitive is None:
+        return False
+    return counts_only_people(sensitive, sensitive.people)
+
+
+@inner(borrows=True)
+def nearest_of_people(part, axis, code, sensitive, scratch):
+    """``nearest_limit``, if anything is required of sensitive values or people."""
+    if sensitive is None:
+        return False, np.int64(-1)
+    return nearest_limit(part, axis, code, sensitive.people, scratch)
 
 
 @inner(borrows=True)

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.mondrian.kernels.rules import TWO, counts_hold, moments_of, part_holds
+from sfumato.methods.mondrian.kernels.people import moments_of
+from sfumato.methods.mondrian.kernels.rules import TWO, counts_hold, part_holds
 
 NOBODY = np.int32(-1)
 NOTHING_YET = np.int64(2**62)
@@ -54,6 +55,15 @@ class SweepScratch(NamedTuple):
     listed: NDArray[np.int64]  # (rows,) rows of cells that are tested; none if only their number counts
     values: NDArray[np.int64]  # as in ``problem.Scratch``
     work: NDArray[np.int64]
+    stamps: NDArray[np.int32] | None
+
+
+class CountScratch(NamedTuple):
+    """The part of a ``SweepScratch`` in which a requirement is decided."""
+
+    values: NDArray[np.int64]
+    work: NDArray[np.int64]
+    stamps: NDArray[np.int32] | None
 
 
 @kernel
@@ -221,13 +231,29 @@ def count_kept(rows, order, start, rules, sensitive, values, work):
             for s in range(n_values.shape[0]):
                 values[n_values[s].start + np.int64(rows[order[i], n_values[s].column])] += 1
         for r in range(numbers.shape[0]):
-            more = moments_of(rows, order, start[cell], start[cell + 1], numbers[r].column)
+            column = numbers[r].column
+            more = moments_of(rows, order, start[cell], start[cell + 1], column, column, None, None)
             for w in range(4):
                 moments[r, w] += more[w]
         n += start[cell + 1] - start[cell]
         if n == 0 or cell == 0 or counts_hold(n, values, moments, rules, work):
             return cell
         cell -= 1
+
+
+@kernel(borrows=True)
+def count_kept_by_people(rows, order, start, rules, scratch):
+    """``count_kept`` where people count: what cells have in common is counted once, so each pool is looked at afresh.
+
+    order, start   as in ``count_kept``                        IN
+    scratch        CountScratch
+    """
+    cell, end = np.int64(start.shape[0] - 2), np.int64(order.shape[0])
+    while cell > 0 and start[cell] < end:
+        if part_holds(rows, order, start[cell], end, TWO, rules, scratch):
+            return cell
+        cell -= 1
+    return cell
 
 
 @kernel

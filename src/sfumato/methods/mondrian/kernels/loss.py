@@ -29,7 +29,7 @@ import numpy as np
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.choose_by_rows import add_row_words, add_several
+from sfumato.methods.mondrian.kernels.choose_by_rows import add_row_words, add_several, has_only_people
 from sfumato.methods.mondrian.kernels.frequency import (
     add_counts,
     add_packed,
@@ -45,6 +45,8 @@ from sfumato.methods.mondrian.kernels.frequency import (
     unpack,
     words_of_several,
 )
+from sfumato.methods.mondrian.kernels.people import fill_between_limits, people_on_both_sides
+from sfumato.methods.mondrian.kernels.people_parts import are_few_to_look_at, fill_stands_of_people
 from sfumato.methods.mondrian.kernels.problem import (
     CHILDREN,
     COVER,
@@ -429,6 +431,11 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
     """Do both parts of a division in two satisfy the requirement? By the rows themselves."""
     key, n, axis = scratch.key, part.shape[0], split.axis
     has_missing = grid.axis[axis].least_code > 0
+    if has_only_people(rules.sensitive):
+        low, high = np.int64(has_missing and not goes_left), split.number + 1
+        if split.kind != THRESHOLD:
+            low, high = grid.node[split.number].low, grid.node[split.number].high
+        return two_parts_have_people(part, axis, low, high, rules.sensitive, scratch)
     first, after = np.int64(0), np.int64(n)
     for i in range(n):
         if is_in_first(np.int64(part[i, axis]), split, goes_left, has_missing, grid):
@@ -440,6 +447,14 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
     return part_holds(part, key, np.int64(0), first, TWO, rules, scratch) and part_holds(
         part, key, first, np.int64(n), TWO, rules, scratch
     )
+
+
+@inner(borrows=True)
+def two_parts_have_people(part, axis, low, high, sensitive, scratch):
+    """Do the rows with a code from ``low`` up to ``high`` have enough people, and the others, too?"""
+    if sensitive is None:
+        return True
+    return people_on_both_sides(part, axis, low, high, sensitive.people, scratch.stamps)
 
 
 @inner(borrows=True)
@@ -464,6 +479,9 @@ def fill_fine_thresholds(part, axis, m, n_listed, n_missing, rules, scratch):
         scratch.place,
         part.shape[0],
     )
+    if has_only_people(rules.sensitive):
+        mark_by_people(part, axis, m, n_listed, n_missing, rules.sensitive, scratch)
+        return
     fill_order(part, axis, m, scratch)
     for t in range(m):
         ends[t] = scratch.total[0, t]
@@ -488,17 +506,56 @@ def fill_fine_thresholds(part, axis, m, n_listed, n_missing, rules, scratch):
 
 
 @inner(borrows=True)
-def fill_fine_nodes(part, axis, n_listed, grid, rules, scratch):
-    """Which of the nodes that are listed may be told apart from the rest; one after the other."""
-    listed = scratch.listed_splits
+def mark_by_people(part, axis, m, n_listed, n_missing, sensitive, scratch):
+    """``fill_fine_thresholds`` where the number of people is all that is required."""
+    if sensitive is None:
+        return
+    listed, code, is_fine = scratch.listed_splits, scratch.code[:m], scratch.is_fine
+    for side in range(2 if n_missing > 0 else 1):
+        fill_between_limits(part, axis, code, side == 1, sensitive.people, scratch, is_fine)
+        for c in range(n_listed):
+            if side == 0 or listed.last[c] == 0:
+                listed.is_fine[c] = is_fine[0, listed.first[c]]
+
+
+@inner(borrows=True)
+def take_best_node(part, axis, n_listed, grid, rules, scratch, best):
+    """``take_best`` of the nodes that are listed, tried from the best one on until one is allowable."""
+    listed, n = scratch.listed_splits, part.shape[0]
     for c in range(n_listed):
-        split = LossSplit(axis, np.int64(ONE_NODE), listed.number[c], listed.score[c], np.int64(0))
-        listed.is_fine[c] = two_parts_hold(part, split, True, grid, rules, scratch)
+        listed.is_fine[c] = True
+    while True:
+        found = take_best(axis, ONE_NODE, n_listed, n, listed, best)
+        if found.axis != axis or found.kind != ONE_NODE:
+            return found
+        if two_parts_hold(part, found, True, grid, rules, scratch):
+            return found
+        for c in range(n_listed):
+            if listed.number[c] == found.number:
+                listed.is_fine[c] = False
+
+
+@inner(borrows=True)
+def are_few(top, m, grid, sensitive, scratch):
+    """``are_few_to_look_at``, if anything is required of sensitive values or people."""
+    if sensitive is None:
+        return False
+    return are_few_to_look_at(top, m, grid, sensitive.people, scratch)
+
+
+@inner(borrows=True)
+def stands_of_people(part, axis, top, m, grid, sensitive, scratch):
+    """``fill_stands_of_people``, if anything is required of sensitive values or people."""
+    if sensitive is None:
+        return True
+    return fill_stands_of_people(part, axis, top, m, grid, sensitive.people, scratch)
 
 
 @inner(borrows=True)
 def fill_stands(part, axis, top, m, grid, rules, sensitive, scratch):
     """Which children of ``top`` satisfy the requirement alone; returns whether the others, if any, do together."""
+    if has_only_people(sensitive) and are_few(top, m, grid, sensitive, scratch):
+        return stands_of_people(part, axis, top, m, grid, sensitive, scratch)
     code, rows_to, listed, parent = scratch.code, scratch.total[0], scratch.listed_splits, grid.node[top]
     n_parts, i = np.int64(0), np.int64(0)
     while i < m:
@@ -575,8 +632,7 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
     if two_parts_hold(part, found, True, grid, rules, scratch):
         return found
     n_listed, _ = walk_nodes(axis, top, m, n, node, True, grid, targets, rules, loss, table, scratch, best)
-    fill_fine_nodes(part, axis, n_listed, grid, rules, scratch)
-    return take_best(axis, ONE_NODE, n_listed, n, listed, best)
+    return take_best_node(part, axis, n_listed, grid, rules, scratch, best)
 
 
 @inner(borrows=True)

@@ -166,8 +166,19 @@ RATES_PER_OCTAVE, LOWEST_RATE, HIGHEST_RATE = 64, -34, 6
 NO_TESTS = np.zeros((0, 0))
 
 
+class People(NamedTuple):
+    """How people are counted: each once in a group, and once for each of its values there."""
+
+    column: int  # of the row matrix: the number of the person
+    pairs: int
+    """The first column of numbers of pairs: of person and value for each sensitive attribute, then of person and number
+    for each rule of variance."""
+    least: int  # people that a group must have
+    enough: int  # any so many rows of the table have as many people
+
+
 class SensitiveRules(NamedTuple):
-    """What the requirement asks of sensitive values, compiled."""
+    """What the requirement asks of sensitive values and of people, compiled."""
 
     values: Table  # (attributes,) VALUES: sensitive categories, column and place in one array of counts
     distinct: Table  # (rules,) DISTINCT: which sensitive attribute, l
@@ -184,6 +195,8 @@ class SensitiveRules(NamedTuple):
     """Those of ``Rules``."""
     correction: float = 0.0
     """The share of the rows that are not in the sample; 0: no tests, the definitions are applied to these rows."""
+    people: People | None = None
+    """None: rows count, and numba compiles nothing of people."""
 
     @property
     def n_values(self) -> int:
@@ -201,7 +214,8 @@ class Rules(NamedTuple):
     least_rows: int  # a group with fewer rows cannot satisfy the requirement
     diverse_rows: int  # a group with fewer rows cannot have the diversity that is required
     sensitive: SensitiveRules | None
-    """None: a group of ``least_rows`` is always fine, and numba compiles nothing of what sensitive values would need."""
+    """None: a group of ``least_rows`` is always fine, and numba compiles nothing of what sensitive values would need.
+    Where people count there are some, even if no value is sensitive."""
     tests: NDArray[np.float64] = NO_TESTS
     """(lines, numbers) of tests on a sample, see LEAST_ROWS and so on; no line: these are all rows."""
 
@@ -318,6 +332,7 @@ class Scratch(NamedTuple):
     n_top: NDArray[np.int64]  # (recursive rules,) how many of them are in use
     work: NDArray[np.int64]  # see ``work_of``
     listed_splits: ListedSplits | None = None
+    stamps: NDArray[np.int32] | None = None  # see ``kernels.people``; None: people are not counted
 
 
 def work_of(rules: SensitiveRules | None) -> NDArray[np.int64]:

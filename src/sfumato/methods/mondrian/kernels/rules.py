@@ -21,6 +21,15 @@ import numpy as np
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import inner, kernel
 from sfumato.kernels.information import LOG_POINT, logarithm, product
+from sfumato.methods.mondrian.kernels.people import (
+    count_values,
+    is_first,
+    moments_of,
+    new_token,
+    pair_column,
+    people_hold,
+    walk_people,
+)
 from sfumato.methods.mondrian.kernels.problem import (
     CHANCE,
     DOUBT,
@@ -345,38 +354,25 @@ def sensitive_rows_hold(rows, order, first, last, n_parts, rules, scratch):
     """What ``part_holds`` asks of sensitive values, if anything."""
     if rules is None:
         return True
-    n, values = last - first, scratch.values
+    if not people_hold(rows, order, first, last, rules.people, scratch.stamps):
+        return False
+    values = scratch.values
     for s in range(rules.values.shape[0]):
         start, end = rules.values[s].start, rules.values[s].end
-        column = rules.values[s].column
-        for i in range(first, last):
-            values[start + rows[order[i], column]] += 1
+        n = count_values(rows, order, first, last, s, rules.values[s], rules.people, scratch.stamps, values)
         most, inner = summarize(values, s, rules, scratch.work)
         holds = values_hold(values, s, n, most, inner, scratch.work, n_parts, rules)
         values[start:end] = 0
         if not holds:
             return False
     for r in range(rules.variance.shape[0]):
-        n_numbers, total, high, low = moments_of(rows, order, first, last, rules.variance[r].column)
+        told_by = pair_column(rules.values.shape[0] + r, rules.variance[r].column, rules.people)
+        n_numbers, total, high, low = moments_of(
+            rows, order, first, last, rules.variance[r].column, told_by, rules.people, scratch.stamps
+        )
         if not moments_hold(n_numbers, total, high, low, r, n_parts, rules):
             return False
     return True
-
-
-@inner(borrows=True)
-def moments_of(rows, order, first, last, column):
-    """(rows with a number, their sum, sum of squares in two words) of rows order[first:last]."""
-    n, total = np.int64(0), np.int64(0)
-    squares_high, squares_low = np.int64(0), np.int64(0)
-    for i in range(first, last):
-        x = rows[order[i], column]
-        if x != NO_NUMBER:
-            square = np.uint64(x) * np.uint64(x)
-            n += 1
-            total += np.int64(x)
-            squares_high += np.int64(square >> np.uint64(32))
-            squares_low += np.int64(square & np.uint64(0xFFFFFFFF))
-    return n, total, squares_high, squares_low
 
 
 @inner(borrows=True)
@@ -398,14 +394,15 @@ def walk_sensitive(rows, order, ends, n_ends, backward, rules, scratch, out):
     """What ``fill_walk`` asks of sensitive values, if anything."""
     if rules is None:
         return
+    walk_people(rows, order, ends, n_ends, backward, rules.people, scratch.stamps, out)
     for s in range(rules.values.shape[0]):
-        walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out)
+        walk_values(rows, order, ends, n_ends, backward, s, rules, rules.people, scratch, out)
     for r in range(rules.variance.shape[0]):
-        walk_variance(rows, order, ends, n_ends, backward, r, rules, out)
+        walk_variance(rows, order, ends, n_ends, backward, r, rules, rules.people, scratch.stamps, out)
 
 
 @inner(borrows=True)
-def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
+def walk_values(rows, order, ends, n_ends, backward, s, rules, people, scratch, out):
     """What is required of sensitive attribute ``s``, for ``fill_walk``; clears what fails.
 
     The statistics of ``summarize`` are kept up to date row by row.
@@ -420,12 +417,18 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
     n_top[:] = 0
     most = np.int64(0)
     inner = 0.0
-    seen = 0
+    seen, n = 0, 0
+    told_by, token = pair_column(s, column, people), new_token(people, scratch.stamps)
     for step in range(n_ends):
         t = n_ends - 1 - step if backward else step
         until = n_rows - ends[t] if backward else ends[t]
         while seen < until:
-            v = start + rows[order[n_rows - 1 - seen if backward else seen], column]
+            row = order[n_rows - 1 - seen if backward else seen]
+            seen += 1
+            if not is_first(rows[row, told_by], token, people, scratch.stamps):
+                continue
+            n += 1
+            v = start + rows[row, column]
             old = values[v]
             values[v] = old + 1
             if needs_entropy:
@@ -451,27 +454,28 @@ def walk_values(rows, order, ends, n_ends, backward, s, rules, scratch, out):
                             is_top[r, top[r, least]] = False
                             top[r, least] = v
                             is_top[r, v] = True
-            seen += 1
         if out[t]:
-            out[t] = values_hold(values, s, seen, most, inner, sums, TWO, rules)
+            out[t] = values_hold(values, s, n, most, inner, sums, TWO, rules)
     values[start:end] = 0
     is_top[:, start:end] = False
 
 
 @inner(borrows=True)
-def walk_variance(rows, order, ends, n_ends, backward, r, rules, out):
+def walk_variance(rows, order, ends, n_ends, backward, r, rules, people, stamps, out):
     """What is required by rule r of variance, for ``fill_walk``; clears what fails."""
     n_rows = ends[n_ends - 1]
     column = rules.variance[r].column
     n, total = np.int64(0), np.int64(0)
     squares_high, squares_low = np.int64(0), np.int64(0)
     seen = 0
+    told_by, token = pair_column(rules.values.shape[0] + r, column, people), new_token(people, stamps)
     for step in range(n_ends):
         t = n_ends - 1 - step if backward else step
         until = n_rows - ends[t] if backward else ends[t]
         while seen < until:
-            x = rows[order[n_rows - 1 - seen if backward else seen], column]
-            if x != NO_NUMBER:
+            row = order[n_rows - 1 - seen if backward else seen]
+            x = rows[row, column]
+            if x != NO_NUMBER and is_first(rows[row, told_by], token, people, stamps):
                 square = np.uint64(x) * np.uint64(x)
                 n += 1
                 total += np.int64(x)
