@@ -211,11 +211,14 @@ class TreeWriter:
         most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
         try:
             if n_nodes <= most:
-                return Recoding(decoder.axes, join_trees(list(trees)), plan.output, plan.left_out)
+                whole = join_trees(list(trees))
+                return Recoding(decoder.axes, whole, plan.output, plan.left_out, plan.leaves_rows_out)
             memory = self.memory or SMALL * bytes_per_node(self.n_axes)
             path = self.folder / NODES
             _write_trees(path, trees, decoder.axes)
-            return LargeRecoding(decoder.axes, path, plan.output, plan.left_out, memory)
+            return LargeRecoding(
+                decoder.axes, path, plan.output, plan.left_out, memory, leaves_rows_out=plan.leaves_rows_out
+            )
         finally:
             self.path.unlink(missing_ok=True)
 

@@ -248,8 +248,8 @@ class LossChooser:
         top, scratch = self._top(axis, codes), self._scratch(codes, len(children))
         if rest_holds and (self.loss.has_rest or stands.all()):
             split = children_by_loss(
-                axis, top, len(codes.code), self.n_rows, self.node, self.criteria.grid, self.criteria.targets,
-                self.loss, self.criteria.table, scratch, self._flags(axis, top, stands),
+                axis, top, len(codes.code), self.n_rows, self.node, False, self.criteria.grid,
+                self.criteria.targets, self.loss, self.criteria.table, scratch, self._flags(axis, top, stands),
             )  # fmt: skip
             if split.axis >= 0:
                 record = (axis, CHILDREN, top, split.score, split.largest, 0, False)

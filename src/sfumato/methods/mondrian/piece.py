@@ -18,7 +18,7 @@ from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
-from sfumato.methods.mondrian.subtree import make_leaf
+from sfumato.methods.mondrian.subtree import make_leaf, name_no_others
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree_file import PathStep, recode_piece
@@ -48,6 +48,7 @@ class GrowPiece:
     path     these splits
     begun    the upper part of the tree, if that is decided already
     refines  does a list of cells take the place of the tree where that loses less?
+    allowance   how many rows may be left out
     """
 
     leaf: int
@@ -57,18 +58,20 @@ class GrowPiece:
     plan: RecodingPlan
     begun: Nodes | None = None
     refines: bool = False
+    allowance: int = 0
     threads: int | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Who works elsewhere cannot tell this process how far it is."""
         return GrowPiece, (
-            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines, self.threads,
+            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines,
+            self.allowance, self.threads,
         )  # fmt: skip
 
     def __call__(self, part: Loaded) -> Grouped:
         axes = self.problem.axes
-        tree, order = begin_tree(self.begun, part, self.known, axes)
+        tree, order = begin_tree(self.begun, part, self.known, axes, allowance=self.allowance)
         grower = TreeGrower(
             part.hand_over(),
             len(axes.is_tree),
@@ -80,12 +83,16 @@ class GrowPiece:
         nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
         covers = grower.covers(nodes, axes, has_spans=bool(self.plan.slices))
         if self.refines:
-            nodes, covers = refine_block(grower, nodes, covers, self.known, self.problem)
+            nodes, covers = refine_block(
+                grower, nodes, covers, self.known, self.problem, allowance=self.allowance
+            )
+        if self.plan.leaves_rows_out:
+            nodes = name_no_others(nodes, axes.is_tree)
         recoding, places = recode_piece(self.path, nodes, covers, self.plan)
         leaves = np.flatnonzero(nodes.axis < 0)
         by_start = np.argsort(nodes.start[leaves])
         size = (nodes.end - nodes.start)[leaves][by_start]
-        groups = Partition(recoding, places[by_start], size, part.number(grower.row_numbers()))
+        groups = Partition(recoding, places[by_start], size, part.number(grower.numbers_in_leaves(nodes)))
         return Grouped(Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers))
 
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -77,7 +78,7 @@ class TreeRun:
     """One run over a table: let all ``works`` be done and noted, then ask for the recoding.
 
     Samples come from the seed ``sampling``, and so do the boxes. Rows of a group that cannot be loaded at once come in an
-    order that is taken from ``random``.
+    order that is taken from ``random``. As many rows may be left out as the policy allows, or none if ``keeps_all``.
     """
 
     def __init__(
@@ -88,11 +89,17 @@ class TreeRun:
         *,
         random: Random,
         sampling: int = SAMPLE_SEED,
+        keeps_all: bool = False,
         progress: Progress = no_progress,
     ) -> None:
         self.options = policy.options_for(MondrianOptions)
         progress("checking", 0, 1)
         self.problem = problem_of(table, table.axes(self.options.split_only), policy, self.options)
+        self.allowance = 0
+        if keeps_all:
+            self.problem = replace(self.problem, leaves_rows_out=False)
+        elif policy.suppress is not None:
+            self.allowance = policy.suppress.most_rows(table.n_rows)
         self.engine, self.room, self.counters = engine, engine.room, engine.counters
         self.refines = self.options.refines(policy.workload, table.n_rows)
         self.max_rows = min(engine.room.rows, self.options.rows_in_memory or engine.room.rows)
@@ -131,7 +138,7 @@ class TreeRun:
         self.progress("splitting", 0, rows.n_rows)
         known = self._criteria.whole([domain.n_codes for domain in self.problem.domains])
         known = known.with_covers(axes, find_covers(axes, self.table.code_ends))
-        root = Leaf(0, known, rows.n_rows)
+        root = Leaf(0, known, rows.n_rows, allowance=self.allowance)
         if (
             self.options.scale == ROTHKO_S and self._sample_size(rows) < rows.n_rows
         ):  # also where all could be loaded
@@ -170,6 +177,7 @@ class TreeRun:
             self._plan_recoding(),
             begun,
             self.refines,
+            leaf.allowance,
             threads=self.engine.threads,
             progress=self._report_grown,
         )
@@ -457,7 +465,8 @@ class TreeRun:
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
         return RecodingPlan(
-            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices, policy.excludes_in_labels
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices,
+            policy.excludes_in_labels, policy.leaves_rows_out,
         )  # fmt: skip
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:

@@ -120,6 +120,12 @@ class MethodOptions(Part):
         """Why groups cannot count people; None if they can."""
         return f"{self.name} counts rows, and no people yet; write unit: row, or leave it out."
 
+    def object_to_suppression(self) -> str | None:
+        """Why no row may be left out; None if some may."""
+        if self.is_private:
+            return "which rows are left out would tell of the people in them, outside the budget; leave it out."
+        return f"{self.name} leaves no row out; leave out the key, or use mondrian."
+
     def without_workload(self) -> Self | None:
         """As much of the options as is checked where the tasks are not known; None if that is nothing."""
         return None

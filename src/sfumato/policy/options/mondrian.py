@@ -312,6 +312,9 @@ class MondrianOptions(MethodOptions):
             return "criterion: median does not look at what a column loses; leave it out, or use criterion: loss."
         return None
 
+    def object_to_suppression(self) -> None:
+        """Rows may be left out."""
+
     def without_workload(self) -> MondrianOptions:
         """The options without those that ask for a task."""
         return replace(self, loss_weight=None, chance=True, refine=AUTO, median_below_gain=None)
