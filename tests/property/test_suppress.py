@@ -9,20 +9,28 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import naive_mondrian
 import naive_rest
+import pyarrow as pa
+import pytest
 import rest_cases as rests
+from blocks import read_by
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import Case, boxes_of, members_of, reachable_cases
+from rest_tables import RandomTable, random_table
 from tree_runs import Groups, grown_by_run, ordered, scan, with_numbers
 
 import sfumato as sf
+from sfumato.engines.disk import DiskEngine
+from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.protocol import Room
+from sfumato.methods.mondrian import tree_run
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import TCloseness
 from sfumato.policy.suppress import Suppress
 from sfumato.table.opening import open_table
+from sfumato.table.spill import Spill
 
 SHARES = st.sampled_from([Fraction(share, 100) for share in (5, 10, 20, 40, 100)])
 
@@ -86,3 +94,57 @@ def test_with_a_class_the_mixed_score_does_too(
         "workload": [{"classify": "class"}]
     }
     assert rest_groups(case, rest_policy(case, share, plain)) == expected
+
+
+# ---- every release, and every engine ---------------------------------------------------------------
+
+N_TABLES, IN_A_BATCH = 500, 50
+FEW = Room(1 << 30, 6, 200)
+"""More than six rows make a node whose split is chosen from counts."""
+ROOMS = {"none": FEW, "list": Room(1 << 30, 100, 200, row_bytes=1 << 20)}
+AT_MOST = ("5%", "10%", "25%", "60%", "100%")
+
+
+def suppressing_table(number: int, refine: str) -> tuple[RandomTable, dict[str, Any], int]:
+    """A random table without closeness, a policy that lets rows go, and how many."""
+    case = random_table(number, refine)
+    require = [item for item in case.require if "t-closeness" not in item] or [{"k-anonymity": 2}]
+    share = AT_MOST[number % len(AT_MOST)]
+    policy = {**case.policy, "require": require, "suppress": {"at-most": share}}
+    return replace(case, require=require), policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
+
+
+def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:
+    engine = MemoryEngine(room, threads=1)
+    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
+
+
+def grown_on_disk(table: pa.Table, policy: Policy, room: Room) -> Groups:
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        read_by(patch, 7)
+        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
+        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
+        return grown_by_run(encoded, policy, engine)
+
+
+@pytest.mark.parametrize("refine", ROOMS)
+@pytest.mark.parametrize("first", range(0, N_TABLES, IN_A_BATCH))
+def test_no_more_rows_go_than_allowed_and_every_engine_leaves_out_the_same(first, refine, monkeypatch):
+    monkeypatch.setattr(tree_run, "BLOCK_ROWS", 15)
+    n_left_out = n_suppressed = 0
+    for number in range(first, first + IN_A_BATCH):
+        case, plain, most = suppressing_table(number, refine)
+        policy = sf.Policy.from_dict(plain)
+        release = sf.publish(case.table, policy)
+        published = case.groups(release.table)
+        n_left = len(case.rows) - sum(map(len, published.values()))
+        assert n_left == release.certificate.claims.suppressed <= most, number
+        case.judge(published, n_left)
+        boxes = grown_here(case.table, policy)
+        assert grown_here(case.table, policy) == boxes, number
+        assert grown_here(case.table, policy, ROOMS[refine]) == boxes, number
+        assert grown_on_disk(case.table, policy, ROOMS[refine]) == boxes, number
+        gone = len(case.rows) - sum(len(rows) for _, rows in boxes)
+        assert gone <= most, number
+        n_left_out, n_suppressed = n_left_out + gone, n_suppressed + n_left
+    assert n_left_out >= n_suppressed > 0, "hardly anything was left out"

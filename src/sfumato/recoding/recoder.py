@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -387,6 +387,13 @@ class Partition:
         out = np.empty(len(self.row_numbers), dtype=np.int64)
         out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
         return out
+
+
+class Applied(NamedTuple):
+    """How many further rows were recoded, and how many left out."""
+
+    n_rows: int
+    n_left_out: int
 
 
 # ---- rows, some at a time --------------------------------------------------------------------------

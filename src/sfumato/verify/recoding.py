@@ -257,6 +257,10 @@ def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
     return np.array(first).astype("int64").astype("datetime64[D]") if is_date else np.array(first)
 
 
+LEAVES_OUT = "leaves-rows-out"
+"""Says of a tree that a row is left out whose value no branch names, unless a rest takes it."""
+
+
 # ---- the document ----------------------------------------------------------------------------------
 
 
@@ -275,7 +279,10 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
     try:
         document = read_json(read_piece(folder, DOCUMENT))
         is_cuts = "kind" in document
-        _expect_keys(document, CUTS if is_cuts else TREE)
+        leaves_out = policy.leaves_rows_out and not is_cuts
+        _expect_keys(document, CUTS if is_cuts else TREE | ({LEAVES_OUT} if leaves_out else set()))
+        if leaves_out and document[LEAVES_OUT] is not True:
+            raise TypeError
         has_file = not is_cuts and document["nodes"] == NODES
         if has_file != (folder / NODES).exists():
             raise Unfit(f"{NODES} is there without need, or is not there")

@@ -127,13 +127,17 @@ class TreeGrower:
 
     def numbers_in_leaves(self, nodes: Nodes) -> NDArray[np.uint32]:
         """The same without the rows that are left out, which are in no leaf."""
+        return self.rows_in_leaves(nodes)[:, -1].copy()
+
+    def rows_in_leaves(self, nodes: Nodes) -> Codes:
+        """The rows that are in leaves, in the order of these."""
         leaves = nodes.axis < 0
         if (nodes.end - nodes.start)[leaves].sum() == self.n_rows:
-            return self.row_numbers()
+            return self.rows
         is_there = np.zeros(self.n_rows + 1, dtype=np.int8)
         np.add.at(is_there, nodes.start[leaves], 1)
         np.add.at(is_there, nodes.end[leaves], -1)
-        return self.rows[np.cumsum(is_there[:-1], dtype=np.int8) > 0, -1]
+        return self.rows[np.cumsum(is_there[:-1], dtype=np.int8) > 0]
 
 
 def bundle_leaves(leaves: Mapping[int, OpenNode]) -> Iterator[list[tuple[int, OpenNode]]]:

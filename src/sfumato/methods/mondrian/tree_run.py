@@ -35,9 +35,11 @@ from sfumato.methods.groups import Grouped
 from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
+from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.refine import list_bytes
@@ -52,7 +54,7 @@ from sfumato.methods.mondrian.sample import (
     prune,
     trim_tree,
 )
-from sfumato.methods.mondrian.splits import Splitter
+from sfumato.methods.mondrian.splits import Split, Splitter
 from sfumato.methods.mondrian.subtree import (
     FileRanges,
     list_children,
@@ -121,6 +123,9 @@ class TreeRun:
         self._tops = top_levels(self.problem) if self.refines else [0] * len(self._n_splits)
         """The top level of each quasi-identifier, as lists have them."""
         self._n_grown = 0
+        self.meter = ErrorMeter.of(policy, table.columns) if policy.leaves_rows_out else None
+        """Tells the better one of two runs."""
+        self.errors = [] if self.meter is None else [0] * len(self.meter.tasks)
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
@@ -148,6 +153,8 @@ class TreeRun:
 
     def note(self, piece: GrownPiece) -> None:
         """Keep what the recoding and the figures need of a piece."""
+        if self.errors:
+            self.errors = [sum(both) for both in zip(self.errors, piece.errors, strict=True)]
         if piece.nodes is None:
             self._covers[piece.leaf] = piece.covers[0]
             return
@@ -178,6 +185,7 @@ class TreeRun:
             begun,
             self.refines,
             leaf.allowance,
+            self.meter if self.errors else None,
             threads=self.engine.threads,
             progress=self._report_grown,
         )
@@ -202,7 +210,9 @@ class TreeRun:
         """The leaves below a leaf, split level by level while the counts of all large ones fit in memory."""
         leaves, is_first = [leaf], True
         while large := [one for one in leaves if not one.is_final and one.n_rows > self.max_rows]:
-            splitters = [Splitter(self._criteria, one.known, one.n_rows) for one in large]
+            splitters = [
+                Splitter(self._criteria, one.known, one.n_rows, one.allowance) for one in large
+            ]
             if not is_first and not self._fit_one_pass(splitters, len(leaves)):
                 break
             families = self._find_families(large, splitters)
@@ -268,7 +278,10 @@ class TreeRun:
         while undecided := [at for at, splitter in enumerate(splitters) if not splitter.is_decided]:
             undecided = [at for at in undecided if at not in waiting]
             plan_at = {large[at].node: place for place, at in enumerate(undecided)}
-            places = np.array([plan_at.get(number, len(undecided)) for number in numbers], dtype=np.uint16)
+            nowhere = [len(undecided)]  # of rows that are left out
+            places = np.array(
+                [plan_at.get(number, len(undecided)) for number in numbers] + nowhere, dtype=np.uint16
+            )
             to = None if len(numbers) == 1 else TreePlaces(descent, places, len(undecided) + 1)
             self.counters.frequency_groups += len(undecided) + len(waiting)
             keeps_counts = self.room.keeps_counts
@@ -296,25 +309,36 @@ class TreeRun:
             axis=split.axis,
             threshold=split.threshold,
             branches=split.branches,
-            otherwise=split.otherwise,
+            otherwise=self._name_others(split),
         )
         siblings = None if splitter.counts is None else Siblings(len(children), splitter.counts)
-        return [
-            Leaf(*child, siblings=siblings) for child in zip(children, split.ranges, split.sizes, strict=True)
-        ]
+        each = zip(children, split.ranges, split.sizes, split.allowances, strict=True)
+        return [Leaf(*child, siblings=siblings, allowance=allowance) for *child, allowance in each]
+
+    def _name_others(self, split: Split) -> int:
+        """Which child takes what no branch names: where rows may be left out, along a hierarchy only a rest does."""
+        leaves_others = self.policy.leaves_rows_out and self.problem.axes.is_tree[split.axis]
+        return -1 if leaves_others and split.branches[-1] != REST else split.otherwise
 
     def _divide_rows(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Piece]:
         """Divide the rows of ``leaf`` over its leaves, and go on with each."""
-        if len(leaves) == 1:
-            yield from self._publish_large_group(leaves[0], rows)
+        if leaves[0] is leaf:
+            yield from self._publish_large_group(leaf, rows)
             return
         nodes, numbers = self._top.take_below(leaf.node)
         part_of = {one.node: at for at, one in enumerate(leaves)}
-        part_of_node = np.array([part_of.get(number, 0) for number in numbers], dtype=np.uint32)
-        places = TreePlaces(Descent(nodes, self.problem.axes), part_of_node, len(leaves))
+        part_of_node = [part_of.get(number, 0) for number in numbers]
+        n_parts = len(leaves)
+        if sum(one.n_rows for one in leaves) < rows.n_rows:  # rows that are left out come to a part of their own
+            part_of_node, n_parts = [*part_of_node, n_parts], n_parts + 1
+        places = TreePlaces(
+            Descent(nodes, self.problem.axes), np.array(part_of_node, dtype=np.uint32), n_parts
+        )
         parts = self._divide(rows, places)
+        for left_out in parts[len(leaves) :]:
+            self.engine.discard(left_out)
         self._count_repartition(level + 1)
-        for one, own_rows in zip(leaves, parts, strict=True):
+        for one, own_rows in zip(leaves, parts, strict=False):
             if one.is_final:
                 yield from self._publish_large_group(one, own_rows)
             else:
@@ -441,16 +465,21 @@ class TreeRun:
         if self.problem.slices:
             asked = Asked([CoverPlan(self.problem.axes, has_spans=True)])
             (covers,) = self.engine.gather(rows, asked, stage="counting")
+        errors: Sequence[int] = ()
+        if self.meter is not None and self.errors:
+            (errors,) = self.engine.gather(rows, Asked([ErrorPlan(self.meter)]), stage="counting")
         work = LargeGroup(
             leaf.node,
             covers,
             self._top.path(leaf.node),
             self._plan_recoding(),
             {} if rows.n_rows <= self.room.rows else self._compute_statistics(rows),
+            errors,
             self._report_grown,
         )
         for part in scatter(self.engine, rows, self.random.spawn(1)[0], stage="dividing"):
             yield part, work
+            work = replace(work, errors=[0] * len(errors))  # they are those of all parts
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         if not OneGroup(self.policy).columns:
