@@ -46,6 +46,12 @@ class ShareRule(Rule):
         return {"type": ["number", "string"], "minimum": 0, "maximum": 1, "pattern": PERCENT}
 
 
+SHARE = ShareRule(
+    "The largest share of the rows that may be left out, such as 1% or 0.01.",
+    says="must be a share of the rows, at most 100%, such as 1% or 0.01.",
+)
+
+
 @dataclass(frozen=True, slots=True)
 class Suppress(Part):
     """How many rows may be left out.
@@ -55,13 +61,7 @@ class Suppress(Part):
     (9, {'at-most': '0.5%'}, '100%')
     """
 
-    at_most: Annotated[
-        Fraction,
-        ShareRule(
-            "The largest share of the rows that may be left out, such as 1% or 0.01.",
-            says="must be a share of the rows, at most 100%, such as 1% or 0.01.",
-        ),
-    ]
+    at_most: Annotated[Fraction, SHARE]
     meaning: ClassVar[str] = (
         "Rows that may be left out of the release where that lets the others stay finer; none if not given."
     )

@@ -382,9 +382,9 @@ class Partition:
         """The published quasi-identifier columns, row by row in the order of the groups."""
         return self.recoding.columns(self.leaf, lambda values: np.repeat(values, self.size))
 
-    def of_row(self) -> NDArray[np.int64]:
-        """The group of each row of the table."""
-        out = np.empty(len(self.row_numbers), dtype=np.int64)
+    def of_row(self, n_rows: int | None = None) -> NDArray[np.int64]:
+        """The group of each row of a table with so many rows, -1 of one that is left out; without a number none is."""
+        out = np.full(len(self.row_numbers) if n_rows is None else n_rows, -1, dtype=np.int64)
         out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
         return out
 

@@ -125,18 +125,6 @@ class Source:
         count(table.nbytes)
         yield from table.to_batches()
 
-    def take(self, rows: NDArray[np.int64]) -> Source:
-        """A table with these rows, which are read whenever a column is.
-
-        >>> from sfumato.table.opening import open_table
-        >>> open_table(pa.table({"zip": ["02139", "53715"]})).take(np.array([1])).column("zip").to_pylist()
-        ['53715']
-        """
-        index = None if self.index is None else self.index[rows]
-        return replace(
-            self, n_rows=len(rows), read=lambda name: self.column(name).take(rows), stream=None, index=index
-        )
-
     def slices(self, most: int) -> list[Source]:
         """At most so many tables that have some of the rows each, and can be pickled; none if it cannot be cut so."""
         if self.stream is None:
@@ -164,7 +152,7 @@ class Source:
             n_rows=len(rows),
             read=lambda name: _movable(self.column(name)).take(at),
             stream=None,
-            index=None,
+            index=None if self.index is None else self.index[rows],
         )
 
 

@@ -165,6 +165,7 @@ class MondrianOptions(MethodOptions):
     meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"
     narrows_cells: ClassVar[bool] = True
+    may_leave_rows_out: ClassVar[bool] = True
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> MondrianOptions:
@@ -312,8 +313,13 @@ class MondrianOptions(MethodOptions):
             return "criterion: median does not look at what a column loses; leave it out, or use criterion: loss."
         return None
 
-    def object_to_suppression(self) -> None:
-        """Rows may be left out."""
+    def object_to_suppression(self) -> str | None:
+        if self.scale == ROTHKO_S:
+            return (
+                "rothko-s splits by a sample, and which rows are left out is decided by counts of all; "
+                "leave it out, or use rothko-t."
+            )
+        return None
 
     def without_workload(self) -> MondrianOptions:
         """The options without those that ask for a task."""
