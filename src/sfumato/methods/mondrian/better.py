@@ -26,8 +26,8 @@ Badness = tuple[Fraction, Fraction]
 def choose_better(grow: Callable[[bool], tuple[T, TreeRun, Outcome]], policy: Policy) -> T:
     """What ``grow`` makes, told whether to keep all rows: by the better of two runs if the policy lets rows go."""
     found, run, outcome = grow(not policy.leaves_rows_out)
-    if outcome.n_left == 0:
-        return found
+    if not policy.leaves_rows_out or (outcome.n_left == 0 and not run.refines):
+        return found  # a tree that leaves nothing out is that of all rows; a list may come from another tree
     badness = judge(run, outcome, policy)
     kept, run, outcome = grow(True)
     return found if badness < judge(run, outcome, policy) else kept
