@@ -2,7 +2,7 @@
 
     SFUMATO_DATA=... OMP_NUM_THREADS=1 python benchmarks/bench_suppress.py                          # all of it
     SFUMATO_DATA=... python benchmarks/bench_suppress.py --table adult --k 10 --tables 0            # part of it
-    SFUMATO_DATA=... python benchmarks/bench_suppress.py --out docs/suppress.md                     # and docs/suppress.svg
+    SFUMATO_DATA=... python benchmarks/bench_suppress.py --out docs/suppress.md                     # and the picture
 
 Every release is read from its published labels (``loss_measures.py``): each label must cover its row, and each set of
 equal labels have k rows, or the program stops. Printed are NCP over all rows, a row that was left out counting 1 in
@@ -16,6 +16,7 @@ smaller one: growth is greedy, so this cannot be excluded. None may be worse tha
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -85,12 +86,11 @@ def run(study: Study, k: int, method: str, share: str) -> Line:
     published.check(k)
     left_out = int((~published.is_published).sum())
     if left_out != release.n_left_out:
-        raise SystemExit(f"{left_out} rows are not published, and {release.n_left_out} are said to be left out.")
+        raise SystemExit(
+            f"{left_out} rows are not published, and {release.n_left_out} are said to be left out."
+        )
     found = sf.evaluate(
-        study.released,
-        policy_of(study, k, method, share, purpose=True),
-        test=study.test,
-        models=[MODEL],
+        study.released, policy_of(study, k, method, share, purpose=True), test=study.test, models=[MODEL]
     )
     accuracy = found.score(CLASS, MODEL, "release").mean
     return Line(
@@ -150,7 +150,7 @@ def count_worse(method: str, n_tables: int) -> int:
             losses.append(release.certificate.figures["loss"]["ncp"])
         if max(losses) > losses[0]:
             raise SystemExit(f"Random table {number} loses more with rows left out than without.")
-        n_worse += any(after > before for before, after in zip(losses, losses[1:], strict=False))
+        n_worse += any(after > before for before, after in itertools.pairwise(losses))
     return n_worse
 
 
@@ -213,18 +213,18 @@ def draw(results: Results, tables: Sequence[str], ks: Sequence[int], file: Path)
         figure.savefig(file, metadata={"Date": None})
 
 
-def write(
-    results: Results, tables: Sequence[str], ks: Sequence[int], n_tables: int, out: Path
-) -> None:
+def write(results: Results, tables: Sequence[str], ks: Sequence[int], n_tables: int, out: Path) -> None:
     picture = out.with_suffix(".svg")
     draw(results, tables, ks, picture)
     top = (
         f"# What leaving rows out brings\n\nMade by `benchmarks/bench_suppress.py` at commit {COMMIT}. `suppress` is "
-        "explained [here](policy.md#suppress), NCP [there](guides/loss.md). *median* is `criterion: median`; *default* is "
-        "what happens without a workload.\n\n"
+        "explained [here](policy.md#suppress), NCP [there](guides/loss.md). *median* is `criterion: median`; *default* "
+        "is what happens without a workload.\n\n"
         f"![NCP against the rows that may be left out]({picture.name})\n\n"
     )
-    out.write_text(top + "\n".join(as_markdown(results, tables, ks, n_tables)).rstrip() + "\n", encoding="utf-8")
+    out.write_text(
+        top + "\n".join(as_markdown(results, tables, ks, n_tables)).rstrip() + "\n", encoding="utf-8"
+    )
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import rest_cases as rests
 from blocks import read_by
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from mondrian_cases import Case, boxes_of, members_of, reachable_cases
+from mondrian_cases import Case, reachable_cases
 from rest_tables import RandomTable, random_table
 from tree_runs import Groups, grown_by_run, ordered, scan, with_numbers
 
@@ -84,9 +84,7 @@ def test_loss_leaves_out_the_rows_of_the_naive_twin(case: rests.Case, share: Fra
 
 @settings(max_examples=100)
 @given(rests.cases().filter(is_not_close), SHARES, st.sampled_from([0, 0.1, 2]))
-def test_with_a_class_the_mixed_score_does_too(
-    case: rests.Case, share: Fraction, loss_weight: float
-) -> None:
+def test_with_a_class_the_mixed_score_does_too(case: rests.Case, share: Fraction, loss_weight: float) -> None:
     task = naive_rest.Task([row["class"] for row in case.rows])
     allowance = int(share * len(case.rows))
     expected = expected_groups(case.twin(tasks=[task], loss_weight=float(loss_weight), allowance=allowance))

@@ -294,9 +294,7 @@ def _check_criterion(choice: str) -> None:
 
 def _check_suppress(choice: str) -> None:
     if not SHARE.fits(_share_of(choice)):
-        raise InputError(
-            "--vary suppress takes shares of the rows, at most 100%, such as suppress=0,1%,2%."
-        )
+        raise InputError("--vary suppress takes shares of the rows, at most 100%, such as suppress=0,1%,2%.")
 
 
 def _number(text: str) -> float:

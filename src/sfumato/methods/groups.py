@@ -241,9 +241,7 @@ def draft_groups(
         figures["io"] = told_of_run
     recoding = run.recoding() if policy.keeps_recoding else None
     reason = None if outcome.groups is None else partial(_explain, table.source, policy, outcome.groups)
-    draft = Draft(
-        sink.rows(), policy, recoding, figures=figures, suppressed=outcome.n_left, reason=reason
-    )
+    draft = Draft(sink.rows(), policy, recoding, figures=figures, suppressed=outcome.n_left, reason=reason)
     return draft, outcome
 
 

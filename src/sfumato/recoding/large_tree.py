@@ -30,8 +30,8 @@ from sfumato.recoding.axis import Axis, BoxEnds, Floats, axis_from_dict, distinc
 from sfumato.recoding.decision_list import CellKeys
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.splits import (
-    LEAVES_OUT,
     FIELDS,
+    LEAVES_OUT,
     NODES,
     Branches,
     Ints,

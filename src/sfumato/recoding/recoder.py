@@ -212,8 +212,8 @@ class Recoder(ABC):
         """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
 
         Rows are sent down the splits. A label may not contain the number of a row if the splits never saw it: between
-        people of 12 and 78, somebody of 40 gets the label of one side. If the release left rows out, so are rows here whose
-        value is in no part of a split.
+        people of 12 and 78, somebody of 40 gets the label of one side. If the release left rows out, rows are
+        left out here whose value is in no part of a split.
 
         Columns that the release leaves out are left out here too; all others pass through.
         """
@@ -227,7 +227,7 @@ class Recoder(ABC):
         """The rows that are not left out, and they recoded; ``known`` is that of ``RowCells.read``."""
         cells = RowCells.read(source, self.axes, known)
         places, at = self._locate(cells)
-        if self.leaves_rows_out and (places[:1] < 0).any():  # the places are sorted, and this one is the first
+        if self.leaves_rows_out and (places[:1] < 0).any():  # places are sorted
             rows = np.flatnonzero(at > 0)
             source, cells, places, at = source.take(rows), cells.take(rows), places[1:], at[rows] - 1
         return source, self.put_together(source, self._columns_at(cells, places, at))

@@ -462,13 +462,7 @@ def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds
 
 
 def write_document(
-    folder: Path,
-    axes: Sequence[Axis],
-    output: Output,
-    nodes: Any,
-    *,
-    has_rests: bool,
-    leaves_rows_out: bool,
+    folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool, leaves_rows_out: bool
 ) -> None:
     """Write ``recoding.json``: everything but the nodes, and these or where they are."""
     document = {

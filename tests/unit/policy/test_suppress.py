@@ -54,7 +54,10 @@ def test_a_share_is_kept_exactly(given, share, written):
         ("suppress: {at-most: null}", SAYS),
         ("suppress: 1%", "must be how many rows may be left out at most, such as {at-most: 1%}."),
         ("suppress: {}", "the key 'at-most' is missing."),
-        ("suppress: {at-most: 1%}\nunit: id", "it counts rows, and unit counts people; leave out one of the two."),
+        (
+            "suppress: {at-most: 1%}\nunit: id",
+            "it counts rows, and unit counts people; leave out one of the two.",
+        ),
     ],
 )
 def test_what_is_no_share_is_refused(line, words):
@@ -79,4 +82,10 @@ def test_closeness_is_refused_beside_it_unless_no_row_may_be_left_out():
 
 
 def test_the_number_of_rows_is_rounded_down():
-    assert [Suppress(Fraction(1, 100)).most_rows(n) for n in (0, 99, 100, 199, 10**12)] == [0, 0, 1, 1, 10**10]
+    assert [Suppress(Fraction(1, 100)).most_rows(n) for n in (0, 99, 100, 199, 10**12)] == [
+        0,
+        0,
+        1,
+        1,
+        10**10,
+    ]

@@ -250,9 +250,7 @@ class _Grower:
         starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
         allowed = self.handed_down(n_children)
         return nodes, [
-            OpenNode(
-                starts[child], ends[child], bounds[n_children - child], allowance=allowed[child - 1]
-            )
+            OpenNode(starts[child], ends[child], bounds[n_children - child], allowance=allowed[child - 1])
             for child in range(1, len(nodes))
         ]
 

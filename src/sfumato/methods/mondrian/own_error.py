@@ -82,10 +82,7 @@ class ErrorMeter:
 def _measured_task(target: Target, cell: Cell | None, weight: float, columns: Columns) -> MeasuredTask:
     n_values, n_cells = 0, 1 if cell is None else len(columns.count(cell))
     if isinstance(target, Number):
-        if cell is None:
-            sums = [columns.sums(target)]
-        else:
-            sums = columns.sums_within(target, cell)
+        sums = [columns.sums(target)] if cell is None else columns.sums_within(target, cell)
         whole = Fraction(sum(_squared_error(each.n, each.total, each.squares) for each in sums))
         value = columns.place(target)
     else:
@@ -176,11 +173,11 @@ class ErrorCounts:
             cell = np.zeros_like(value) if task.cell is None else block.rows[:, task.cell]
             within.add(value, cell)
             if not task.is_number:
-                values += np.bincount(value, minlength=task.n_values)
+                np.add(values, np.bincount(value, minlength=task.n_values), out=values)
 
     def merge(self, other: ErrorCounts) -> None:
         """Add other rows of the group."""
         for own, more in zip(self.values, other.values, strict=True):
-            own += more
+            np.add(own, more, out=own)
         for within, more_within in zip(self.within, other.within, strict=True):
             within.merge(more_within)

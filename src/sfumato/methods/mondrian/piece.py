@@ -104,7 +104,7 @@ class GrowPiece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargeGroup:
-    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` and ``errors`` are of the whole group."""
+    """Hand over some rows of a group that cannot be loaded at once, with ``statistics`` and ``errors`` of all of it."""
 
     leaf: int
     covers: Ints

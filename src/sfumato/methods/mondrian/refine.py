@@ -316,7 +316,9 @@ class _Block:
         if leaves_pool:
             n_rows, n_left = n_rows[: len(levels)], int(n_rows[len(levels) :].sum())
         labels, missing = self._label(cell, len(n_rows), levels, keys)
-        price = int(price_groups(labels, n_rows, missing, self.problem).sum()) + n_left * self.problem.row_price
+        price = (
+            int(price_groups(labels, n_rows, missing, self.problem).sum()) + n_left * self.problem.row_price
+        )
         cells = DecisionList(levels, keys, labels)
         return RefinedBlock(cells, cell[self.number].astype(np.int32), n_rows, price, tree_price)
 

@@ -150,9 +150,7 @@ class Splitter:
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
-    def __init__(
-        self, criteria: SplitCriteria, known: NodeRange, n_rows: int, allowance: int = 0
-    ) -> None:
+    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int, allowance: int = 0) -> None:
         self.criteria, self.known, self.n_rows, self.allowance = criteria, known, n_rows, allowance
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
         self.is_exact = known.is_exact | (self.low == self.high)
@@ -269,9 +267,7 @@ class Splitter:
             if best is not None:
                 self._split(best, counts, replace(here, region=self.region))
                 return
-        found = yield from LossChooser(
-            self.criteria, here, self.n_rows, counts, self.allowance
-        ).choose()
+        found = yield from LossChooser(self.criteria, here, self.n_rows, counts, self.allowance).choose()
         if found is not None:
             children = [
                 here.child(self.criteria.axes, found.axis, found.threshold, branch)
@@ -486,9 +482,7 @@ class Splitter:
         sizes = np.cumsum(children.words[:, 0])
         scratch = self._make_scratch(children.at, np.stack([sizes, sizes]), place)
         if self.allowance:
-            leaving = leaving_of(
-                self.criteria.grid, axis, self._cover(axis), children.branch, self.allowance
-            )
+            leaving = leaving_of(self.criteria.grid, axis, self._cover(axis), children.branch, self.allowance)
             scratch = scratch._replace(leaving=leaving)
         n, rules = len(children.at), self.criteria.rules
         found = BestSplit(*take_parts(axis, n, score, children.largest, bins, rules, scratch, best))

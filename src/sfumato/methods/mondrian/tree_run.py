@@ -38,8 +38,8 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
+from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.refine import list_bytes
@@ -210,9 +210,7 @@ class TreeRun:
         """The leaves below a leaf, split level by level while the counts of all large ones fit in memory."""
         leaves, is_first = [leaf], True
         while large := [one for one in leaves if not one.is_final and one.n_rows > self.max_rows]:
-            splitters = [
-                Splitter(self._criteria, one.known, one.n_rows, one.allowance) for one in large
-            ]
+            splitters = [Splitter(self._criteria, one.known, one.n_rows, one.allowance) for one in large]
             if not is_first and not self._fit_one_pass(splitters, len(leaves)):
                 break
             families = self._find_families(large, splitters)
@@ -329,7 +327,9 @@ class TreeRun:
         part_of = {one.node: at for at, one in enumerate(leaves)}
         part_of_node = [part_of.get(number, 0) for number in numbers]
         n_parts = len(leaves)
-        if sum(one.n_rows for one in leaves) < rows.n_rows:  # rows that are left out come to a part of their own
+        if (
+            sum(one.n_rows for one in leaves) < rows.n_rows
+        ):  # rows that are left out come to a part of their own
             part_of_node, n_parts = [*part_of_node, n_parts], n_parts + 1
         places = TreePlaces(
             Descent(nodes, self.problem.axes), np.array(part_of_node, dtype=np.uint32), n_parts

@@ -127,7 +127,9 @@ class MethodOptions(Part):
         if self.may_leave_rows_out:
             return None
         if self.is_private:
-            return "which rows are left out would tell of the people in them, outside the budget; leave it out."
+            return (
+                "which rows are left out would tell of the people in them, outside the budget; leave it out."
+            )
         return f"{self.name} leaves no row out; leave out the key, or use mondrian."
 
     def without_workload(self) -> Self | None:

@@ -20,11 +20,7 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.choose import (
-    no_split,
-    take_children,
-    take_threshold,
-)
+from sfumato.methods.mondrian.kernels.choose import no_split, take_children, take_threshold
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children
 from sfumato.methods.mondrian.kernels.leave_out import may_divide, note_children
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW

@@ -116,9 +116,7 @@ def children_by_loss(axis, top, m, n, node, leaves_rest, grid, targets, loss, ta
     for child in range(stands.shape[0]):
         scratch.listed_splits.stands[child] = stands[child]
     best = nothing_yet(n)
-    return take_all_children(
-        axis, top, m, n, node, leaves_rest, grid, targets, loss, table, scratch, best
-    )
+    return take_all_children(axis, top, m, n, node, leaves_rest, grid, targets, loss, table, scratch, best)
 
 
 # ---- cells -----------------------------------------------------------------------------------------

@@ -298,9 +298,7 @@ def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, rules,
     """Carry out a split and append the children: (how many there are, the border, see ``fill_child_bounds``)."""
     m, border = np.int64(2), np.int64(-1)
     if grid.axis[axis].is_tree:
-        m = divide_by_tree(
-            part, node, nodes, n_nodes, axis, cover_of, grid, rules, scratch.leaving, scratch
-        )
+        m = divide_by_tree(part, node, nodes, n_nodes, axis, cover_of, grid, rules, scratch.leaving, scratch)
     else:
         border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
     nodes[node].axis, nodes[node].first_child, nodes[node].n_children = axis, n_nodes, m

@@ -18,12 +18,7 @@ from sfumato.methods.mondrian.kernels.choose import take_children, take_threshol
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children, fill_sorted
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
-from sfumato.methods.mondrian.kernels.leave_out import (
-    fewest_to_split,
-    hand_down,
-    may_divide,
-    note_children,
-)
+from sfumato.methods.mondrian.kernels.leave_out import fewest_to_split, hand_down, may_divide, note_children
 from sfumato.methods.mondrian.kernels.loss import first_code
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
