@@ -88,8 +88,10 @@ class RowCells:
 
     def take(self, rows: NDArray[np.int64]) -> RowCells:
         """The cells of some of the rows."""
-        parts = (self.values, self.nodes, self.strange)
-        return RowCells(len(rows), *({name: of[rows] for name, of in part.items()} for part in parts))
+        values = {name: cells[rows] for name, cells in self.values.items()}
+        nodes = {name: cells[rows] for name, cells in self.nodes.items()}
+        strange = {name: cells[rows] for name, cells in self.strange.items()}
+        return RowCells(len(rows), values, nodes, strange)
 
     def matrix(self, axes: tuple[Axis, ...]) -> Floats:
         """All cells as numbers (rows, axes): values, or hierarchy nodes."""
@@ -237,7 +239,7 @@ class Recoder(ABC):
         if not self.leaves_rows_out:
             return np.zeros(source.n_rows, dtype=np.bool_)
         places, at = self._locate(RowCells.read(source, self.axes))
-        return np.asarray(places < 0)[at]
+        return np.asarray((places < 0)[at])
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""

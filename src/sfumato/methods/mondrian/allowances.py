@@ -50,8 +50,8 @@ def may_divide(sizes: Ints, least_rows: int, allowance: int) -> bool:
 def leaving_of(grid: AxisTables, axis: int, top: int, branches: Ints, allowance: int) -> Leaving:
     """Working space for the split of ``top`` into these children, as kernels read it; see ``note_children``."""
     leaving = new_leaving(len(branches))
-    leaves = grid.node.high - grid.node.low
+    leaves = grid.node["high"] - grid.node["low"]
     leaving.allowance[0] = allowance
     leaving.gain[:] = leaves[top] - leaves[branches]
-    leaving.loss[0] = len(grid.axis) * (leaves[grid.axis[axis].root] - 1)
+    leaving.loss[0] = len(grid.axis) * (leaves[grid.axis["root"][axis]] - 1)
     return leaving

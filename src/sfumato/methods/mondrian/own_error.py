@@ -108,7 +108,7 @@ def _error_at(task: MeasuredTask, rows: NDArray[np.uint32], group: Ints) -> int:
     within = group if task.cell is None else _number_pairs(group, rows[:, task.cell])
     if task.is_number:
         sums = SumsWithin(int(within.max(initial=-1)) + 1)
-        sums.add(rows[:, task.value], within)
+        sums.add(rows[:, task.value], within.astype(np.uint32))
         return sum(_squared_error(each.n, each.total, each.squares) for each in sums.all())
     return _information_in(np.bincount(within)) - _information_in(
         np.bincount(_number_pairs(group, rows[:, task.value]))

@@ -311,7 +311,10 @@ class TreeRun:
         )
         siblings = None if splitter.counts is None else Siblings(len(children), splitter.counts)
         each = zip(children, split.ranges, split.sizes, split.allowances, strict=True)
-        return [Leaf(*child, siblings=siblings, allowance=allowance) for *child, allowance in each]
+        return [
+            Leaf(number, known, n_rows, siblings=siblings, allowance=allowance)
+            for number, known, n_rows, allowance in each
+        ]
 
     def _name_others(self, split: Split) -> int:
         """Which child takes what no branch names: where rows may be left out, along a hierarchy only a rest does."""
