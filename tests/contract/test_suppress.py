@@ -143,7 +143,9 @@ def test_evaluation_predicts_left_out_rows_and_counts_them(sfumato, here, towns)
 
 def test_shares_are_compared(sfumato, here, towns):
     (here / "policy.yaml").write_text(MEDIAN, encoding="utf-8")
-    done = sfumato("compare", "towns.csv", "--policy", "policy.yaml", "--vary", "suppress=0,10%", "--out", "compared")
+    done = sfumato(
+        "compare", "towns.csv", "--policy", "policy.yaml", "--vary", "suppress=0,10%", "--out", "compared"
+    )
     assert done.code == 0
     settings = json.loads((here / "compared" / "frontier.json").read_text(encoding="utf-8"))["settings"]
     left = [setting["measures"].get("rows left out", 0) for setting in settings]

@@ -107,7 +107,9 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         caption=caption(plane, groups, release.policy.schema) if plane else "",
         utility=utility_of(release.certificate.figures),
         loss=loss_of(
-            release.certificate.figures, n_rows=release.certificate.claims.rows, n_left_out=release.certificate.claims.suppressed
+            release.certificate.figures,
+            n_rows=release.certificate.claims.rows,
+            n_left_out=release.certificate.claims.suppressed,
         ),
         advice=advise_bounds(release.policy),
         overridden=tell_overridden(release.policy),
