@@ -37,7 +37,7 @@ from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import check_target
 from sfumato.release.release import Release
-from sfumato.report.remarks import notices_of, remarks_of
+from sfumato.report.remarks import notices_of, remarks_of, tell_left_out
 from sfumato.table import opening
 from sfumato.table.allowance import TooLarge, allowing
 from sfumato.table.cells import give_back_memory
@@ -292,14 +292,15 @@ class _Run:
                 rows, policy, draft.recoding, draft.claims, draft.missing, draft.people, memory, scratch
             )
         )
+        claims = replace(found.claims, suppressed=draft.suppressed) if draft.suppressed else found.claims
         figures = dict(draft.figures)
         if self.request.evaluation is not None:
-            self.request.evaluation.check_rows(found.claims.rows)
+            self.request.evaluation.check_rows(found.claims.rows + draft.suppressed)
             utility = self.request.evaluation.as_dict().items()
             figures["utility"] = {key: part for key, part in utility if key != "policy"}
         is_private = draft.privacy is not None  # then nothing is said that was not drawn, not even the day
         made = None if is_private else self.made
-        certificate = Certificate.of(policy, found.claims, figures=figures, privacy=draft.privacy, made=made)
+        certificate = Certificate.of(policy, claims, figures=figures, privacy=draft.privacy, made=made)
         Verification(tuple(found.checks(certificate))).raise_if_failed()
         release = Release(
             rows,
@@ -342,7 +343,11 @@ def _check_folder(folder: Path, **known: Any) -> None:
 def _with_remarks(release: Release, found: DraftFinding, reason: Callable[[str], str] | None) -> Release:
     """The release with what the owner should know of it."""
     notices = notices_of(found.claims, found.details, release.policy.method.form, reason)
-    return replace(release, remarks=tuple(remarks_of(found.claims, found.details)), notices=tuple(notices))
+    remarks = (
+        *tell_left_out(release.certificate.claims, release.policy),
+        *remarks_of(found.claims, found.details),
+    )
+    return replace(release, remarks=remarks, notices=tuple(notices))
 
 
 __all__ = ["Request", "publish", "publish_to"]

@@ -41,9 +41,7 @@ def test_publish_says_people_and_verify_counts_them_again(sfumato, stays, tmp_pa
 
     alone = sfumato("verify", out)
     assert alone.code == 0, alone.err
-    assert (
-        "note  owner's word: 3-anonymity holds of people: the rows do not say whose they are" in alone.out
-    )
+    assert "note  owner's word: 3-anonymity holds of people: the rows do not say whose they are" in alone.out
     assert "ok    the report is what the release is rendered as" in alone.out
     assert sfumato("verify", out, "--strict").code == 1
     again = sfumato("verify", out, "--table", stays)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,8 @@ from sfumato.engines.start import scan_table
 from sfumato.methods.groups import find_chunks
 from sfumato.methods.mondrian.tree_run import TreeRun
 from sfumato.policy.document import Policy
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.suppress import Suppress
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -30,8 +34,15 @@ PLENTY = Room(1 << 30, 60, 200, keeps_counts=False)
 LITTLE = Room(2000, 50, 5, keeps_counts=False)
 
 
-def grown_on_spark(case: Case, room: Room, session: Any, folder: Path, kind: type[Jobs] = Jobs) -> Groups:
-    table, policy = with_numbers(case)
+def grown_on_spark(
+    case: Case,
+    room: Room,
+    session: Any,
+    folder: Path,
+    kind: type[Jobs] = Jobs,
+    suppress: Suppress | None = None,
+) -> Groups:
+    table, policy = with_numbers(case, suppress)
     pq.write_table(table, folder / "rows.parquet", row_group_size=50)
     with Spill() as spill:
         jobs = kind(session, spill.folder)
@@ -58,6 +69,24 @@ def test_boxes_are_the_same_if_states_are_merged_by_tasks(spark, tmp_path, monke
     monkeypatch.setattr("sfumato.engines.spark.jobs.SMALL", 0)
     case = big_case(7, *BIG_CASES["several"])
     assert grown_on_spark(case, PLENTY, spark, tmp_path) == grown_whole(case)
+
+
+@pytest.mark.parametrize("room", [PLENTY, LITTLE])
+def test_the_same_rows_are_left_out(room, spark, tmp_path):
+    """Towns of the north and the south have 100 and 80 rows, and twelve others have one each."""
+    towns = ["north"] * 100 + ["south"] * 80 + [f"rare{i}" for i in range(12)]
+    rows = [
+        {**row, "q0": i, "q2": town}
+        for i, (row, town) in enumerate(
+            zip(big_case(7, *BIG_CASES["median"], n_rows=192).rows, towns, strict=True)
+        )
+    ]
+    case = replace(big_case(7, *BIG_CASES["median"]), rows=rows, requirements=[KAnonymity(10)])
+    case, share = replace(case, quasi=[case.quasi[0], case.quasi[2]]), Suppress(Fraction(1, 10))
+    expected = grown_in_memory(case, MemoryEngine(threads=1), share)
+    assert sum(len(members) for _, members in expected) < 192
+    assert grown_in_memory(case, MemoryEngine(PLENTY, threads=1), share) == expected
+    assert grown_on_spark(case, room, spark, tmp_path, suppress=share) == expected
 
 
 @pytest.mark.parametrize("name", ["one number", "several"])

@@ -79,10 +79,23 @@ class Split:
     threshold: float | None
     branches: tuple[Any, ...]
     parts: tuple[tuple[int, ...], ...]
+    stands: tuple[bool, ...] = ()
+    """Which of the parts stay; none is left out where it does not say."""
 
     @property
     def largest(self) -> int:
         return max(map(len, self.parts))
+
+    @property
+    def n_left(self) -> int:
+        """Rows of the parts that are left out."""
+        pairs = zip(self.parts, self.stands, strict=True) if self.stands else ()
+        return sum(len(part) for part, stands in pairs if not stands)
+
+    def standing(self) -> list[tuple[Any, tuple[int, ...]]]:
+        """The branches and parts that stay."""
+        pairs = list(zip(self.branches, self.parts, strict=True))
+        return [pair for pair, stays in zip(pairs, self.stands or [True] * len(pairs), strict=True) if stays]
 
 
 @dataclass
@@ -96,6 +109,7 @@ class Node:
     members: tuple[int, ...]
     box: list[Any]
     is_selecting: bool = False
+    allowance: int = 0
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -119,6 +133,16 @@ def common(paths: Iterable[Path]) -> Path:
             (i for i in range(min(length, len(path))) if path[i] != first[i]), min(length, len(path))
         )
     return first[:length]
+
+
+def hand_down(allowance: int, sizes: Sequence[int]) -> list[int]:
+    """Shares of an allowance in proportion to these sizes, by largest remainder."""
+    exactly = [Fraction(allowance * size, sum(sizes)) for size in sizes]
+    shares = [math.floor(share) for share in exactly]
+    order = sorted(range(len(sizes)), key=lambda place: (shares[place] - exactly[place], place))
+    for place in order[: allowance - sum(shares)]:
+        shares[place] += 1
+    return shares
 
 
 # ---- requirements, by their definitions ------------------------------------------------------------
@@ -402,8 +426,10 @@ class Mondrian:
         split_only: Sequence[str] | None = None,
         median_below_gain: float | None = None,
         standardize: bool = False,
+        allowance: int = 0,
     ) -> None:
         self.rows, self.axes, self.requirements, self.queries = rows, axes, requirements, queries
+        self.allowance = allowance
         names = [axis.name for axis in axes]
         self.targets = targets_of(rows, workload, names, cut, standardize=standardize)
         self.gain_scale = gain_scale(self.targets, standardize=standardize) if self.targets else 0.0
@@ -413,23 +439,25 @@ class Mondrian:
     def grow(self) -> Node:
         """The partition tree; its root has all rows and satisfies the requirement, or the requirement is hopeless."""
         box = [self.whole_range(axis) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
-        root = Node(tuple(range(len(self.rows))), box, is_selecting=bool(self.queries))
+        root = Node(tuple(range(len(self.rows))), box, bool(self.queries), self.allowance)
         assert self.is_allowed(root.members)
         waiting = [root]
         while waiting:
             node = waiting.pop()
             node.split = self.choose_precise(node) if node.is_selecting else None
             node.is_selecting = node.split is not None
-            node.split = node.split or self.choose(node.members)
+            node.split = node.split or self.choose(node.members, node.allowance)
             if node.split is None:
                 for i, axis in enumerate(self.axes):
                     if isinstance(axis, Tree):
                         node.box[i] = self.cover(node.members, axis)
                 continue
-            for branch, part in zip(node.split.branches, node.split.parts, strict=True):
+            standing = node.split.standing()
+            allowed = hand_down(node.allowance - node.split.n_left, [len(part) for _, part in standing])
+            for (branch, part), allowance in zip(standing, allowed, strict=True):
                 box = list(node.box)
                 box[node.split.axis] = self.narrowed(node, branch)
-                node.children.append(Node(part, box, node.is_selecting))
+                node.children.append(Node(part, box, node.is_selecting, allowance))
             waiting += node.children
         return root
 
@@ -463,8 +491,25 @@ class Mondrian:
         if len(parts) > 1:
             yield Split(at, None, tuple(parts), tuple(map(tuple, parts.values())))
 
-    def allowable(self, members: Sequence[int], at: int) -> list[Split]:
-        return [split for split in self.candidates(members, at) if all(map(self.is_allowed, split.parts))]
+    def allowable(self, members: Sequence[int], at: int, allowance: int = 0) -> list[Split]:
+        tried = [self.allow(split, members, allowance) for split in self.candidates(members, at)]
+        return [split for split in tried if split is not None]
+
+    def allow(self, split: Split, members: Sequence[int], allowance: int) -> Split | None:
+        """The split if all its parts are allowed, or those that are not may be left out, and that pays."""
+        stands = tuple(map(self.is_allowed, split.parts))
+        axis, kept = self.axes[split.axis], replace(split, stands=stands)
+        if all(stands):
+            return split
+        if isinstance(axis, Ordered) or kept.n_left > allowance or not any(stands):
+            return None
+        whole, here = self.n_leaves(axis, self.top(axis)), self.n_leaves(axis, self.cover(members, axis))
+        gained = sum(len(part) * (here - self.n_leaves(axis, branch)) for branch, part in kept.standing())
+        return kept if gained >= kept.n_left * len(self.axes) * (whole - 1) else None
+
+    def n_leaves(self, axis: Tree, node: Path) -> int:
+        leaves = {*axis.leaves, *(axis.node(row) for row in self.rows)}
+        return sum(leaf[: len(node)] == node for leaf in leaves)
 
     def cover(self, members: Iterable[int], axis: Tree) -> Path:
         return common(axis.node(self.rows[i]) for i in members)
@@ -485,12 +530,12 @@ class Mondrian:
             for query in self.queries
             if all(query.overlaps(i, self.region(node, i)) for i in range(len(self.axes)))
         ]
-        splits = [
-            split
+        tried = [
+            self.allow(split, node.members, node.allowance)
             for at in self.may_split
             for split in self.precise_candidates(node.members, at, active)
-            if all(map(self.is_allowed, split.parts))
         ]
+        splits = [split for split in tried if split is not None]
         cost = {split: self.cost(split, node, active) for split in splits}
         best = min(
             splits,
@@ -533,24 +578,24 @@ class Mondrian:
 
     # -- the choice --------------------------------------------------------------------------------
 
-    def choose(self, members: Sequence[int]) -> Split | None:
+    def choose(self, members: Sequence[int], allowance: int = 0) -> Split | None:
         if not self.targets:
-            return self.choose_median(members)
-        best = self.choose_scored(members)
+            return self.choose_median(members, allowance)
+        best = self.choose_scored(members, allowance)
         if best is not None and self.gain(best, members) < self.median_below_gain:
-            return self.choose_median(members)
+            return self.choose_median(members, allowance)
         return best
 
-    def choose_median(self, members: Sequence[int]) -> Split | None:
+    def choose_median(self, members: Sequence[int], allowance: int) -> Split | None:
         """The widest attribute that can be split, and on it the best balanced split [LDR08, section 2.2]."""
         for at in sorted(self.may_split, key=lambda at: (-self.width(members, at), at)):
-            if splits := self.allowable(members, at):
+            if splits := self.allowable(members, at, allowance):
                 return min(splits, key=lambda split: (split.largest, split.threshold or 0))
         return None
 
-    def choose_scored(self, members: Sequence[int]) -> Split | None:
+    def choose_scored(self, members: Sequence[int], allowance: int) -> Split | None:
         """The split of the best score [LDR08, equations 3 to 6]."""
-        splits = [split for at in self.may_split for split in self.allowable(members, at)]
+        splits = [split for at in self.may_split for split in self.allowable(members, at, allowance)]
         return min(
             splits,
             key=lambda split: (-self.score(split, members), split.largest, split.axis, split.threshold or 0),

@@ -56,13 +56,21 @@ Score
 20. A rest of kind 1 excludes children as they are declared: an only child that was dropped above its own only child
     gives the name. A rest of kind 2 excludes the node that stayed. Both say the same of the values.
 21. A task whose class is the same in all rows adds nothing: without a loss weight nothing is split then.
+
+Left-out rows
+22. With an allowance b a candidate of kind 1 may leave out its rest, if that does not hold (or without ``rest`` whatever
+    children do not hold), and one of kind 2 the side that does not hold, if these are at most b rows and some part
+    stands. Its gain is less by (rows left out) UNIT (sum of weights, the greatest 1), and must be above 0. They
+    count as one part in bits, in information and in the largest part, and are no node.
+23. What is left of b goes to the parts in proportion to their rows, rounded down; then one row each to the parts with
+    the largest remainders, of equal ones the first. So it does at every split.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -246,7 +254,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Split:
-    """A candidate: what it saves, and which rows go where.
+    """A candidate: what it saves, and which rows go where; those ``left`` go nowhere.
 
     ``branches`` are thresholds' positions, or nodes of the hierarchy, -1 for the rest and None for missing.
     """
@@ -257,10 +265,15 @@ class Split:
     gain: int
     parts: tuple[Rows, ...]
     branches: tuple[int | None, ...]
+    left: tuple[Rows, ...] = ()
+
+    @property
+    def all_parts(self) -> tuple[Rows, ...]:
+        return (*self.parts, *self.left)
 
     @cached_property
     def largest(self) -> int:
-        return max(map(len, self.parts))
+        return max(map(len, self.all_parts))
 
 
 @dataclass
@@ -269,6 +282,7 @@ class Node:
 
     rows: Rows
     box: dict[int, tuple[int, int]]
+    allowance: int = 0
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -292,6 +306,7 @@ class Rest:
     rest: bool = True
     loss_weight: float = 0.1
     chance: bool = True
+    allowance: int = 0
 
     # ---- prices ----
 
@@ -316,13 +331,14 @@ class Rest:
 
     def score(self, node: Node, split: Split) -> float:
         f = self.information
-        bits = float(f[len(node.rows)] - sum(f[len(part)] for part in split.parts))
+        bits = float(f[len(node.rows)] - sum(f[len(part)] for part in split.all_parts))
         root = math.sqrt(bits) * math.sqrt(math.sqrt(bits))
         if not self.tasks:
             return float(split.gain) / root
         total = 0.0
         for task, at_root, chance in self.useful_tasks:
-            told = sum(self.certainty(task, part) for part in split.parts) - self.certainty(task, node.rows)
+            told = sum(self.certainty(task, part) for part in split.all_parts)
+            told -= self.certainty(task, node.rows)
             total += task.weight * max(0.0, float(told) - chance) / float(at_root)
         whole = float(UNIT * self.n_rows * len(self.columns))
         return (total + self.loss_weight * float(split.gain) / whole) / root
@@ -386,14 +402,30 @@ class Rest:
         for child in alone:
             others &= ~inside[child]
         parts, branches = [node.rows[inside[child]] for child in alone], list(alone)
+        gain = sum(int(inside[child].sum()) * (column.width(v) - column.width(child)) for child in alone)
+        gain *= self.prices[index]
         if others.any():
             if not self.rest or not self.holds(node.rows[others]):
+                yield from self.leaving(
+                    node, node.rows[others], Split(index, 1, v, gain, tuple(parts), tuple(branches))
+                )
                 return
             parts, branches = [*parts, node.rows[others]], [*branches, -1]
         if len(parts) < 2:
             return
-        gain = sum(int(inside[child].sum()) * (column.width(v) - column.width(child)) for child in alone)
-        yield Split(index, 1, v, gain * self.prices[index], tuple(parts), tuple(branches))
+        yield Split(index, 1, v, gain, tuple(parts), tuple(branches))
+
+    def leaving(self, node: Node, left: Rows, split: Split) -> Iterator[Split]:
+        """The split with these rows left out, if the node may do that and it pays."""
+        gain = split.gain - len(left) * self.row_price
+        if split.parts and 0 < len(left) <= node.allowance and gain > 0:
+            yield replace(split, gain=gain, left=(left,))
+
+    @cached_property
+    def row_price(self) -> int:
+        """The price of a row that is left out: that of its cells if they told nothing."""
+        greatest = max(exact(column.weight) for column in self.columns)
+        return sum(round(UNIT * exact(column.weight) / greatest) for column in self.columns)
 
     def one_against_rest(
         self, node: Node, index: int, column: Category, codes: NDArray[np.int64]
@@ -405,9 +437,14 @@ class Rest:
                 continue
             outside = codes[~mask]
             around = column.cover(int(outside.min()), int(outside.max()))
-            gain = int(mask.sum()) * (column.width(v) - column.width(d))
-            gain += len(outside) * (column.width(v) - column.width(around))
-            yield Split(index, 2, d, gain * self.prices[index], (node.rows[mask], node.rows[~mask]), (d, -1))
+            one = self.prices[index] * int(mask.sum()) * (column.width(v) - column.width(d))
+            other = self.prices[index] * len(outside) * (column.width(v) - column.width(around))
+            inner, outer = node.rows[mask], node.rows[~mask]
+            yield Split(index, 2, d, one + other, (inner, outer), (d, -1))
+            if node.allowance and self.holds(inner) and not self.holds(outer):
+                yield from self.leaving(node, outer, Split(index, 2, d, one, (inner,), (d,)))
+            if node.allowance and self.holds(outer) and not self.holds(inner):
+                yield from self.leaving(node, inner, Split(index, 2, d, other, (outer,), (around,)))
 
     # ---- growth ----
 
@@ -425,14 +462,17 @@ class Rest:
     def grow(self) -> Node:
         rows = np.arange(self.n_rows)
         box = {i: (0, column.length) for i, column in enumerate(self.columns) if isinstance(column, Number)}
-        root = Node(rows, box)
+        root = Node(rows, box, self.allowance)
         open_nodes = [root]
         while open_nodes:
             node = open_nodes.pop()
             node.split = self.best(node)
             if node.split is not None:
+                left = node.allowance - sum(map(len, node.split.left))
+                allowed = hand_down(left, [len(part) for part in node.split.parts])
                 node.children = [
-                    Node(part, self.box_of(node, place)) for place, part in enumerate(node.split.parts)
+                    Node(part, self.box_of(node, place), allowed[place])
+                    for place, part in enumerate(node.split.parts)
                 ]
                 open_nodes += node.children
         return root
@@ -504,6 +544,16 @@ class Rest:
             for index in range(len(self.columns))
         ]
         return math.fsum(losses) / (self.n_rows * len(self.columns))
+
+
+def hand_down(allowance: int, sizes: Sequence[int]) -> list[int]:
+    """Shares of an allowance in proportion to these sizes, by largest remainder."""
+    exactly = [Fraction(allowance * size, sum(sizes)) for size in sizes]
+    shares = [math.floor(share) for share in exactly]
+    order = sorted(range(len(sizes)), key=lambda place: (shares[place] - exactly[place], place))
+    for place in order[: allowance - sum(shares)]:
+        shares[place] += 1
+    return shares
 
 
 def within(column: Category, node: int, codes: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -23,6 +23,7 @@ from sfumato.methods.mondrian.tree_run import TreeRun
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
 from sfumato.policy.schema import Attribute, Role, Schema
+from sfumato.policy.suppress import Suppress
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.source import Source
@@ -40,13 +41,16 @@ def sampled(case: Case, **options: Any) -> Case:
     return replace(case, options=replace(case.options, scale=ROTHKO_S, **{"sample": 0.5, **options}))
 
 
-def with_numbers(case: Case) -> tuple[pa.Table, Policy]:
-    """The table and policy of a case, with the number of each row as a column that is published."""
+def with_numbers(case: Case, suppress: Suppress | None = None) -> tuple[pa.Table, Policy]:
+    """The table and policy of a case, with the number of each row as a column that is published.
+
+    As many rows as ``suppress`` says may be left out.
+    """
     table, quasi = case.table(), case.schema()
     table = table.append_column("row", pa.array(np.arange(table.num_rows)))
     schema = Schema((*quasi, Attribute("row", Role.OTHER)))
     policy = UncheckedPolicy(schema, tuple(case.requirements), tuple(case.workload), case.options)
-    return table, policy
+    return table, replace(policy, suppress=suppress)
 
 
 def scan(source: Source, policy: Policy, room: Room, chosen: Resources = HERE) -> Intake:
@@ -74,7 +78,7 @@ def grown_by_run(table: Intake, policy: Policy, engine: Engine) -> Groups:
     return ordered(found.items())
 
 
-def grown_in_memory(case: Case, engine: MemoryEngine) -> Groups:
+def grown_in_memory(case: Case, engine: MemoryEngine, suppress: Suppress | None = None) -> Groups:
     """The groups that a run finds on an engine that has the rows at hand."""
-    table, policy = with_numbers(case)
+    table, policy = with_numbers(case, suppress)
     return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)

@@ -14,6 +14,7 @@ from sfumato.errors import InputError, number_of
 if TYPE_CHECKING:
     from sfumato.policy.document import Policy
     from sfumato.progress import Progress
+    from sfumato.recoding.recoder import Applied
     from sfumato.table.reading import Reading
 
 
@@ -78,17 +79,20 @@ def apply(
             "--side-table is for risk-utility releases, and this one has a recoding; leave it out."
         )
     with progress_bar(quiet=engine == "auto") as progress:
-        n_rows = _apply(
+        applied = _apply(
             release, policy, table, out, engine,
             memory=memory, reading=reading, overwrite=overwrite, progress=progress,
         )  # fmt: skip
-    say(f"{out}: {number_of(n_rows, 'row')} recoded, without a promise.")
+    left_out = ""
+    if policy.leaves_rows_out:
+        left_out = f", {number_of(applied.n_left_out, 'row')} left out"
+    say(f"{out}: {number_of(applied.n_rows, 'row')} recoded{left_out}, without a promise.")
 
 
 def _apply(
     release: Path, policy: Policy, table: str, out: Path, engine: str, *, progress: Progress, **options: Any
-) -> int:
-    """Recode the rows by the engine that was asked for; returns their number."""
+) -> Applied:
+    """Recode the rows by the engine that was asked for."""
     options["is_escaped"] = policy.escapes_formulas
     if engine == "spark":
         from sfumato.engines.spark.apply import apply_on_spark

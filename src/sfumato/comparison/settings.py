@@ -16,6 +16,7 @@ from sfumato.policy.options import OPTIONS, MethodOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
+from sfumato.policy.suppress import SHARE, Suppress
 from sfumato.policy.workload import Aggregate, Select
 
 METHODS = tuple(name for name, options in OPTIONS.items() if options.has_recoding)
@@ -89,6 +90,8 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
         for word in OPTION_WORDS:
             if not has_option(own, word):
                 choices.pop(word, None)
+        if not OPTIONS[own].may_leave_rows_out:
+            choices.pop("suppress", None)
         if OPTIONS[own].spends_epsilon:
             choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
             choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
@@ -108,6 +111,8 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
             raise InputError(
                 f"--vary {word} is an option that none of these methods has: {', '.join(methods)}."
             )
+    if "suppress" in vary and not any(OPTIONS[name].may_leave_rows_out for name in methods):
+        raise InputError(f"None of these methods leaves rows out: {', '.join(methods)}; leave out suppress.")
     others = [name for name in methods if not OPTIONS[name].spends_epsilon]
     has_private = len(others) < len(methods)
     if "epsilon" in vary and not has_private:
@@ -179,6 +184,7 @@ def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
         output=Output.LABELS if policy.output is Output.SUMMARY else policy.output,
         numbers=None,
         rest_labels=None,
+        suppress=None,
     )
 
 
@@ -193,7 +199,16 @@ def _as_groups(policy: Policy, name: str) -> Policy:
         return policy
     options = OPTIONS[name].of({}, policy.schema, None)
     schema = _schema_for(options, policy)
-    return replace(policy, schema=schema, method=options, rows="counts", numbers=None, rest_labels=None)
+    suppress = policy.suppress if options.may_leave_rows_out else None
+    return replace(
+        policy,
+        schema=schema,
+        method=options,
+        rows="counts",
+        numbers=None,
+        rest_labels=None,
+        suppress=suppress,
+    )
 
 
 def _schema_for(options: MethodOptions, policy: Policy) -> Schema:
@@ -216,10 +231,20 @@ def _with_workload(policy: Policy, choice: str) -> Policy:
     return policy if choice == "on" else replace(policy, workload=())
 
 
+def _with_suppress(policy: Policy, choice: str) -> Policy:
+    return replace(policy, suppress=Suppress(SHARE.accept(_share_of(choice))))
+
+
+def _share_of(choice: str) -> str | float:
+    """A share as a policy has it: a text in per cent, or a number."""
+    return choice if choice.endswith("%") else _number(choice)
+
+
 _CHANGES: dict[str, Callable[[Policy, str], Policy]] = {
     "k": _with_k,
     "l": _with_l,
     "workload": _with_workload,
+    "suppress": _with_suppress,
 }
 _EXAMPLES = {
     "k": "2,5,10,50",
@@ -228,6 +253,7 @@ _EXAMPLES = {
     "workload": "on,off",
     "epsilon": "0.1,0.5,1",
     "criterion": "loss,median",
+    "suppress": "0,1%,2%",
 }
 
 
@@ -266,6 +292,11 @@ def _check_criterion(choice: str) -> None:
         raise InputError("--vary criterion takes names of criteria, such as criterion=loss,median.")
 
 
+def _check_suppress(choice: str) -> None:
+    if not SHARE.fits(_share_of(choice)):
+        raise InputError("--vary suppress takes shares of the rows, at most 100%, such as suppress=0,1%,2%.")
+
+
 def _number(text: str) -> float:
     try:
         return float(text)
@@ -280,4 +311,5 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     "workload": _check_workload,
     "epsilon": _check_epsilon,
     "criterion": _check_criterion,
+    "suppress": _check_suppress,
 }

@@ -140,6 +140,11 @@ class ReleasedGroups:
     def axes(self) -> tuple[Axis, ...]:
         return self.groups.recoding.axes
 
+    @property
+    def n_left_out(self) -> int:
+        """How many rows of the table are in no group; all of their cells is lost."""
+        return int(self.columns[0].count.sum() - self.groups.size.sum())
+
     def ncp(self) -> dict[str, float]:
         flags = {
             axis.attribute.name: np.asarray(column.codes == 0)
@@ -148,6 +153,7 @@ class ReleasedGroups:
         }
         missing = loss.count_in_groups(flags, self.groups.row_numbers, self.groups.size)
         lost = loss.measure_loss(self.axes, self.boxes, self.groups.size, missing, self.trees)
+        lost = lost.with_left_out(self.n_left_out)
         return _of_columns(NCP, lost.ncp, lost.by_column)
 
     def entropy_loss(self) -> dict[str, float]:
@@ -158,6 +164,8 @@ class ReleasedGroups:
             covered = rows_covered(axis, along, column, self.trees.get(name))
             known = _sum_of_logs(column.count, column.count)
             lost[name] = _sum_of_logs(size, covered) - known
+            if self.n_left_out:
+                lost[name] += self.n_left_out * math.log2(column.count.sum())
             most[name] = _sum_of_logs(column.count, np.full_like(column.count, column.count.sum())) - known
         columns = {name: _share(lost[name], most[name]) for name in lost}
         return _of_columns(ENTROPY_LOSS, _share(math.fsum(lost.values()), math.fsum(most.values())), columns)

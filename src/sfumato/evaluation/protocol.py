@@ -54,6 +54,8 @@ class GoalData(NamedTuple):
 
     points: Features
     learned: tuple[Features, NDArray[np.int64]] | None = None
+    is_left_out: NDArray[np.bool_] | None = None
+    """Rows that are in no group: nothing is learned from them, and a guess stands for what they are predicted."""
 
 
 DataOf = Callable[[Goal], GoalData]
@@ -123,11 +125,14 @@ def _release_data(
         points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
     )
 
+    parts = (division.train, division.test)
+    is_left_out = np.concatenate([groups.recoding.find_left_out(part) for part in parts])
+
     def data_of(goal: Goal) -> GoalData:
         chosen: dict[str, Column] = {}
         for name in goal.features:
             chosen |= columns.get(name) or {name: experiment.cells[name].take(division.rows)}
-        return GoalData(points.as_features(chosen))
+        return GoalData(points.as_features(chosen), is_left_out=is_left_out)
 
     return data_of
 
@@ -187,15 +192,22 @@ def _learn(goal: Goal, model: str, data: GoalData, division: Division, experimen
     """Fit to the training rows whose target is known, and test on the known ones of either part."""
     y, is_known = _find_target(goal, experiment, division)
     n_train = len(division.train_rows)
-    trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
+    is_left_out = np.zeros(len(y), dtype=np.bool_) if data.is_left_out is None else data.is_left_out
+    trained = np.flatnonzero((is_known & ~is_left_out)[:n_train])
+    tested = n_train + np.flatnonzero(is_known[n_train:])
+    if len(trained) == 0:
+        return _score_guess(goal, experiment, division)
     train, label = data.learned or (data.points.take(trained), y[trained])
     if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
         return _score_guess(goal, experiment, division, label[0])
     fitted = make_learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(
         train, label
     )
+    predicted = fitted.predict(data.points.take(tested))
+    if is_left_out[tested].any():
+        predicted = np.where(is_left_out[tested], _guess(goal, y[trained]), predicted)
     return FoldScore(
-        test=_score_predictions(goal, y[tested], fitted.predict(data.points.take(tested))),
+        test=_score_predictions(goal, y[tested], predicted),
         train=_score_predictions(goal, y[trained], fitted.predict(data.points.take(trained))),
     )
 
@@ -206,8 +218,13 @@ def _score_guess(goal: Goal, experiment: Experiment, division: Division, guess: 
     n_train = len(division.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
     if guess is None:
-        guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
+        guess = _guess(goal, train)
     return FoldScore(test=_score_predictions(goal, test, guess), train=_score_predictions(goal, train, guess))
+
+
+def _guess(goal: Goal, train: NDArray[Any]) -> Any:
+    """The most frequent class, or the mean."""
+    return np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
 
 
 def _find_target(
@@ -252,20 +269,35 @@ def _measure_workload(
     groups: Partition, policy: Policy, division: Division, experiment: Experiment
 ) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
-    found, group = {}, groups.of_row()
+    found, n_rows = {}, division.train.n_rows
+    group = groups.of_row(n_rows)
+    is_there = group >= 0
+    share_left = 1.0 - float(is_there.mean())
+
+    def measure(of: Callable[[Any, Any], float], cells: NDArray[Any]) -> float:
+        """A mean over all rows, of which those left out count as in one group."""
+        if is_there.all():
+            return of(group, cells)
+        return (1 - share_left) * of(group[is_there], cells[is_there]) + share_left * of(
+            np.zeros_like(group), cells
+        )
+
     for goal in experiment.goals:
         column = experiment.cells[goal.target].take(division.train_rows)
         if goal.metric == ACCURACY:
-            entropy = measures.conditional_entropy(group, _encode_classes(column))
+            entropy = measure(measures.conditional_entropy, _encode_classes(column))
             found[f"conditional entropy of {goal.target}"] = entropy
         else:
-            error = measures.mean_squared_error(group, column.cells.astype(np.float64))
+            error = measure(measures.mean_squared_error, column.cells.astype(np.float64))
             found[f"weighted mean squared error of {goal.target}"] = error
     rows = pa.table(groups.columns()) if experiment.selections else None
     for condition in experiment.selections:
         where = predicate.parse(condition, policy.schema)
         selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
-        found[f"imprecision of {condition}"] = float(selected.imprecision)
+        found[f"imprecision of {condition}"] = float(selected.imprecision + (~is_there).sum())
+    if policy.leaves_rows_out:
+        found["rows left out"] = float((~is_there).sum())
+        found["test rows left out"] = float(groups.recoding.find_left_out(division.test).sum())
     return found
 
 

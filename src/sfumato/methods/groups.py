@@ -212,6 +212,23 @@ def _not_here(name: str) -> pa.ChunkedArray:
     raise InternalError(f"Column {name!r} was asked for where the table is not.")
 
 
+class Outcome(NamedTuple):
+    """What a run made of all rows.
+
+    returned  how many of the published rows each selection returns
+    lost      the detail that labels lose
+    n_left    how many rows are left out
+    groups    the groups, if they were all found at once
+    reached   what groups of people reach, part by part, if they count people
+    """
+
+    returned: list[int]
+    lost: LostDetail
+    n_left: int
+    groups: Partition | None
+    reached: list[tuple[tuple[float, ...], int]]
+
+
 def draft_groups(
     run: Run,
     engine: Engine,
@@ -222,9 +239,54 @@ def draft_groups(
     method: str,
     extras: Extras,
     progress: Progress,
-) -> Draft:
+) -> tuple[Draft, Outcome]:
     """Publish groups as they are found, and draft their release; ``method`` is what the certificate calls the way."""
     people = PeopleMeter.of(table.columns, policy.requirements)
+    works = _works_that_publish(run, engine, table, policy, random, progress, people)
+    with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
+        outcome = _note_all(engine.publish(works, sink), run, table, policy)
+    lost = outcome.lost.with_left_out(outcome.n_left)
+    figures: dict[str, Any] = {"splits": run.n_splits(), "loss": lost.as_dict()}
+    if outcome.returned:
+        each = zip(policy.selections, outcome.returned, table.true_counts, strict=True)
+        figures["imprecision"] = [_describe_imprecision(task, found, true) for task, found, true in each]
+    if told_of_run := engine.describe(method):
+        figures["io"] = told_of_run
+    recoding = run.recoding() if policy.keeps_recoding else None
+    reason = None if outcome.groups is None else partial(_explain, table.source, policy, outcome.groups)
+    counted = None if people is None else people.join(outcome.reached)
+    draft = Draft(
+        sink.rows(),
+        policy,
+        recoding,
+        figures=figures,
+        suppressed=outcome.n_left,
+        reason=reason,
+        people=counted,
+    )
+    return draft, outcome
+
+
+def measure_groups(
+    run: Run, engine: Engine, table: Intake, policy: Policy, *, random: Random, progress: Progress
+) -> tuple[Partition, Outcome]:
+    """All groups of a run over rows that can be loaded at once, and what it made of them."""
+    works = _works_that_publish(run, engine, table, policy, random, progress)
+    outcome = _note_all((told for _, told in engine.finish(works)), run, table, policy)
+    if outcome.groups is None:
+        raise InternalError("The groups of a table in memory are found at once.")
+    return outcome.groups, outcome
+
+
+def _works_that_publish(
+    run: Run,
+    engine: Engine,
+    table: Intake,
+    policy: Policy,
+    random: Random,
+    progress: Progress,
+    people: PeopleMeter | None = None,
+) -> Iterator[tuple[Rows, PublishGroups]]:
     publish = partial(
         PublishGroups,
         source=table.source,
@@ -235,33 +297,25 @@ def draft_groups(
         people=people,
         progress=progress,
     )
-    works = (
-        (rows, publish(work, random=random if number == 0 else random.spawn(1)[0]))
-        for number, (rows, work) in enumerate(run.works())
-    )
+    for number, (rows, work) in enumerate(run.works()):
+        yield rows, publish(work, random=random if number == 0 else random.spawn(1)[0])
+
+
+def _note_all(found: Iterator[Told], run: Run, table: Intake, policy: Policy) -> Outcome:
+    """Take note of what works have found, in their order."""
     returned = [0] * len(policy.selections)
     lost = LostDetail(0, dict.fromkeys([axis.name for axis in policy.schema.quasi_identifiers], 0))
     groups: list[Partition | None] = []
-    reached = []
-    with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
-        for told in engine.publish(works, sink):
-            run.note(told.note)
-            returned = [sum(both) for both in zip(returned, told.returned, strict=True)]
-            lost += told.lost
-            groups.append(told.groups)
-            reached += [] if told.reached is None else [told.reached]
-            table.let_go()
-    figures: dict[str, Any] = {"splits": run.n_splits(), "loss": lost.as_dict()}
-    if returned:
-        each = zip(policy.selections, returned, table.true_counts, strict=True)
-        figures["imprecision"] = [_describe_imprecision(task, found, true) for task, found, true in each]
-    if told_of_run := engine.describe(method):
-        figures["io"] = told_of_run
-    recoding = run.recoding() if policy.keeps_recoding else None
+    reached: list[tuple[tuple[float, ...], int]] = []
+    for told in found:
+        run.note(told.note)
+        returned = [sum(both) for both in zip(returned, told.returned, strict=True)]
+        lost += told.lost
+        groups.append(told.groups)
+        reached += [] if told.reached is None else [told.reached]
+        table.let_go()
     only = groups[0] if len(groups) == 1 else None
-    reason = None if only is None else partial(_explain, table.source, policy, only)
-    counted = None if people is None else people.join(reached)
-    return Draft(sink.rows(), policy, recoding, figures=figures, reason=reason, people=counted)
+    return Outcome(returned, lost, table.n_rows - lost.rows, only, reached)
 
 
 def find_chunks(run: Run, engine: Engine) -> Iterator[Chunk]:

@@ -38,6 +38,8 @@ class Draft:
     """Figures of the run, for the certificate."""
     privacy: Privacy | None = None
     """What was spent, if a differentially private mechanism drew the rows."""
+    suppressed: int = 0
+    """How many rows of the table are left out."""
     missing: tuple[str, ...] = ()
     """Columns in which cells may be missing, where each row has a box of its own."""
     reason: Callable[[str], str] | None = None

@@ -17,10 +17,11 @@ from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMis
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.method import RestOfPolicy
 from sfumato.policy.output import EXCLUDING, OutputForm, object_to_exclusions
-from sfumato.policy.requirements import Requirement
+from sfumato.policy.requirements import Requirement, TCloseness
 from sfumato.policy.rules import is_number
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
 from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WEIGHT, WORKLOAD
+from sfumato.policy.suppress import SUPPRESS, Suppress, check_suppress
 from sfumato.policy.unit import UNIT, Unit, check_unit
 from sfumato.policy.workload import TASK, Aggregate, Regress, Select, Task
 from sfumato.policy.yaml import Where
@@ -42,6 +43,9 @@ class UncheckedPolicy(RestOfPolicy, Protocol):
 
     @property
     def unit(self) -> Unit | None: ...
+
+    @property
+    def suppress(self) -> Suppress | None: ...
 
     @property
     def title(self) -> str | None: ...
@@ -71,6 +75,8 @@ def find_wrong_types(policy: UncheckedPolicy) -> Iterator[Mistake]:
         yield Mistake(("method",), "must be the options of a method, such as MondrianOptions().")
     if policy.unit is not None and not isinstance(policy.unit, Unit):
         yield Mistake(("unit",), UNIT.says)
+    if policy.suppress is not None and not isinstance(policy.suppress, Suppress):
+        yield Mistake(("suppress",), SUPPRESS.says)
     output = OutputForm(
         policy.output, policy.rows, policy.keeps_recoding, policy.formulas, policy.numbers, policy.rest_labels
     )
@@ -102,6 +108,8 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
             _check_task(task, schema, ("workload", position, task.word))
     with mistakes.collect():
         _check_unit(policy)
+    with mistakes.collect():
+        _check_suppress(policy)
     with mistakes.collect():
         _check_output(policy)
     for word, given in (("numbers", policy.numbers), ("rest-labels", policy.rest_labels)):
@@ -278,6 +286,24 @@ def _check_unit(policy: UncheckedPolicy) -> None:
         return
     if objection := policy.method.object_to_unit(policy.unit):
         raise Misfit(("unit",), objection)
+
+
+def _check_suppress(policy: UncheckedPolicy) -> None:
+    if policy.suppress is None:
+        return
+    check_suppress(policy.suppress)
+    if objection := policy.method.object_to_suppression():
+        raise Misfit(("suppress",), objection)
+    if not policy.suppress.leaves_rows_out:
+        return
+    if policy.unit is not None and policy.unit.is_person:
+        raise Misfit(("suppress",), "it counts rows, and unit counts people; leave out one of the two.")
+    if any(isinstance(item, TCloseness) for item in policy.requirements):
+        raise Misfit(
+            ("suppress",),
+            "t-closeness compares groups with all rows, and those that are left out would change these; "
+            "leave out one of the two.",
+        )
 
 
 def _check_output(policy: UncheckedPolicy) -> None:

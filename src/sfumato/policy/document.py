@@ -30,6 +30,7 @@ from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Narrowing, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema
+from sfumato.policy.suppress import Suppress
 from sfumato.policy.unit import Unit
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
 from sfumato.policy.yaml import Where
@@ -72,6 +73,8 @@ class Policy:
     """Mondrian: what ranges of numbers are narrowed to, also as a policy writes it; None leaves it to the method."""
     unit: Unit | None = None
     """Whom groups count, also as a policy writes it; None if it does not say: rows."""
+    suppress: Suppress | None = None
+    """How many rows may be left out; None if it does not say: none."""
     rest_labels: str | None = None
     """Mondrian: whether labels of rests cover (``COVERING``, also if None) or say what they exclude (``EXCLUDING``)."""
     origin: Origin = field(default_factory=Origin, compare=False, repr=False)
@@ -137,6 +140,11 @@ class Policy:
     def rows_at_most(self) -> int | None:
         """How many rows of a person a private method reads at most; None if one row is one person."""
         return None if self.unit is None else self.unit.rows_at_most
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """May rows be left out of the release?"""
+        return self.suppress is not None and self.suppress.leaves_rows_out
 
     @property
     def escapes_formulas(self) -> bool:
@@ -229,6 +237,7 @@ class Policy:
             "workload": [task.as_policy() for task in self.workload],
             "method": self.method.as_policy(),
             **({} if self.unit is None else {"unit": self.unit.as_policy()}),
+            **({} if self.suppress is None else {"suppress": self.suppress.as_policy()}),
             "output": {
                 "values": str(self.output),
                 **({"rows": self.rows} if self.method.publishes_counts else {}),
@@ -320,6 +329,7 @@ def _make_policy(document: Document, folder: Path | None) -> Policy:
             numbers=output.get("numbers"),
             rest_labels=output.get("rest-labels"),
             unit=_read_unit(document),
+            suppress=_read_suppress(document),
             origin=document.origin.of_columns(),
         )
     except (Misfit, PolicyMistakes) as error:
@@ -496,6 +506,11 @@ def _read_rows(output: Mapping[str, Any], method: MethodOptions) -> str:
 def _read_unit(document: Document) -> Unit | None:
     given = None if document.mistakes.is_broken("unit") else document.data.get("unit")
     return None if given is None else Unit.of(given)
+
+
+def _read_suppress(document: Document) -> Suppress | None:
+    given = None if document.mistakes.is_broken("suppress") else document.data.get("suppress")
+    return None if given is None else Suppress.of(given)
 
 
 def _read_method(given: str | Mapping[str, Any], schema: Schema, folder: Path | None) -> MethodOptions:

@@ -40,6 +40,7 @@ from sfumato.policy.rules import (
     refuse,
 )
 from sfumato.policy.schema import Kind, Role
+from sfumato.policy.suppress import SUPPRESS
 from sfumato.policy.unit import UNIT
 from sfumato.policy.workload import TASK
 
@@ -319,7 +320,7 @@ class PolicyForm(Part):
     workload: Annotated[Any, WORKLOAD] = None
     method: Annotated[Any, METHOD] = None
     unit: Annotated[Any, UNIT] = None
-    suppress: Annotated[Any, Later("Rows that may be left out.")] = None
+    suppress: Annotated[Any, SUPPRESS] = None
     output: OutputForm = field(default_factory=OutputForm)
     title: Annotated[str | None, TITLE] = None
     missing: Annotated[

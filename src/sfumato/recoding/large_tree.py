@@ -31,6 +31,7 @@ from sfumato.recoding.decision_list import CellKeys
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.splits import (
     FIELDS,
+    LEAVES_OUT,
     NODES,
     Branches,
     Ints,
@@ -66,6 +67,8 @@ class LargeRecoding(Recoder):
     left_out: frozenset[str]
     memory: int
     beside: Path | None = None
+    leaves_rows_out: bool = False
+    """Is a row left out whose value no branch names, unless a rest takes it?"""
 
     @classmethod
     def from_document(
@@ -73,7 +76,8 @@ class LargeRecoding(Recoder):
     ) -> LargeRecoding:
         """The recoding that was written into ``folder``, with its nodes beside the document."""
         axes = tuple(axis_from_dict(entry, schema) for entry in document["attributes"])
-        return cls(axes, folder / NODES, Output(document["output"]), schema.left_out, memory, beside)
+        output, leaves_out = Output(document["output"]), bool(document.get(LEAVES_OUT, False))
+        return cls(axes, folder / NODES, output, schema.left_out, memory, beside, leaves_out)
 
     def at(self, folder: Path) -> LargeRecoding:
         """The same recoding in the folder that it was written into: its first one may be a temporary one."""
@@ -113,7 +117,9 @@ class LargeRecoding(Recoder):
                 shutil.copyfile(self.path, temporary)
         with _reading(self.path) as file:
             has_rests = "otherwise" in file.schema_arrow.names
-        write_document(folder, self.axes, self.output, NODES, has_rests=has_rests)
+        write_document(
+            folder, self.axes, self.output, NODES, has_rests=has_rests, leaves_rows_out=self.leaves_rows_out
+        )
 
     # -- rows --------------------------------------------------------------------------------------
 
@@ -128,7 +134,10 @@ class LargeRecoding(Recoder):
         return self.nodes.ends(places)
 
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        places, at = np.unique(self.nodes.place(cells.matrix(self.axes)), return_inverse=True)
+        found = self.nodes.place(cells.matrix(self.axes))
+        if self.leaves_rows_out:
+            self.nodes.tree.leave_out(self.nodes.router.is_tree, found)
+        places, at = np.unique(found, return_inverse=True)
         return places, at
 
     def _group_ends(self, a: int) -> BoxEnds:

@@ -127,6 +127,21 @@ class LostDetail:
         both = {name: units + other.columns[name] for name, units in self.columns.items()}
         return LostDetail(self.rows + other.rows, both)
 
+    def with_left_out(self, n_rows: int) -> LostDetail:
+        """The sum with so many more rows that are left out: all of their cells is lost.
+
+        >>> LostDetail(2, {"age": 0}).with_left_out(2).ncp
+        0.5
+        """
+        columns = {name: units + n_rows * UNIT for name, units in self.columns.items()}
+        return LostDetail(self.rows + n_rows, columns)
+
+    def weigh(self, weights: Mapping[str, Fraction]) -> Fraction:
+        """The sum over all columns, in cells that tell nothing, each column with its weight."""
+        return sum(
+            (weights[name] * Fraction(units, UNIT) for name, units in self.columns.items()), Fraction(0)
+        )
+
     @property
     def ncp(self) -> float:
         """The mean over all cells."""

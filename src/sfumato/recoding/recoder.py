@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -86,6 +86,13 @@ class RowCells:
                 values[name] = np.where(strange[name], np.nan, cells)
         return cls(source.n_rows, values, nodes, strange)
 
+    def take(self, rows: NDArray[np.int64]) -> RowCells:
+        """The cells of some of the rows."""
+        values = {name: cells[rows] for name, cells in self.values.items()}
+        nodes = {name: cells[rows] for name, cells in self.nodes.items()}
+        strange = {name: cells[rows] for name, cells in self.strange.items()}
+        return RowCells(len(rows), values, nodes, strange)
+
     def matrix(self, axes: tuple[Axis, ...]) -> Floats:
         """All cells as numbers (rows, axes): values, or hierarchy nodes."""
         out = np.empty((self.n_rows, len(axes)))
@@ -119,6 +126,11 @@ class Recoder(ABC):
     axes: tuple[Axis, ...]
     output: Output
     left_out: frozenset[str]
+
+    @property
+    def leaves_rows_out(self) -> bool:
+        """Is a row left out whose value no branch names, unless a rest takes it?"""
+        return False
 
     def __repr__(self) -> str:
         splits = ", ".join(f"{name} {n:,}" for name, n in self.n_splits().items())
@@ -202,15 +214,32 @@ class Recoder(ABC):
         """Recode the quasi-identifiers of any rows, in the kind of frame that came in.
 
         Rows are sent down the splits. A label may not contain the number of a row if the splits never saw it: between
-        people of 12 and 78, somebody of 40 gets the label of one side.
+        people of 12 and 78, somebody of 40 gets the label of one side. If the release left rows out, rows are
+        left out here whose value is in no part of a split.
 
         Columns that the release leaves out are left out here too; all others pass through.
         """
-        source = opening.open_table(frame)
-        return hand_back(self.apply_to(source), source)
+        source, recoded = self.recode(opening.open_table(frame))
+        return hand_back(recoded, source)
 
     def apply_to(self, source: Source) -> pa.Table:
-        return compact(self.put_together(source, self.recode_columns(source)))
+        return compact(self.recode(source)[1])
+
+    def recode(self, source: Source, known: Known | None = None) -> tuple[Source, pa.Table]:
+        """The rows that are not left out, and they recoded; ``known`` is that of ``RowCells.read``."""
+        cells = RowCells.read(source, self.axes, known)
+        places, at = self._locate(cells)
+        if self.leaves_rows_out and (places[:1] < 0).any():  # places are sorted
+            rows = np.flatnonzero(at > 0)
+            source, cells, places, at = source.take(rows), cells.take(rows), places[1:], at[rows] - 1
+        return source, self.put_together(source, self._columns_at(cells, places, at))
+
+    def find_left_out(self, source: Source) -> NDArray[np.bool_]:
+        """Which of any rows are left out: their value is in no part of a split."""
+        if not self.leaves_rows_out:
+            return np.zeros(source.n_rows, dtype=np.bool_)
+        places, at = self._locate(RowCells.read(source, self.axes))
+        return np.asarray((places < 0)[at])
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""
@@ -250,11 +279,11 @@ class Recoder(ABC):
     def box_ends(self, source: Source) -> BoxEnds:
         """The ends (rows, axes) of the box that each of any rows gets: what ``apply_to`` publishes.
 
-        A missing number where the recoding knows no missing has an unlimited box.
+        A missing number where the recoding knows no missing has an unlimited box, and a row that is left out that of all.
         """
         cells = RowCells.read(source, self.axes)
         places, at = self._locate(cells)
-        low, high, missing = self.path_ends(places).take(np.arange(len(places))[at])
+        low, high, missing = self.path_ends(np.maximum(places, 0)).take(np.arange(len(places))[at])
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name
             if isinstance(axis, TreeAxis):
@@ -281,9 +310,12 @@ class Recoder(ABC):
         return self.columns_of(self.ends(places), expand)
 
     def recode_columns(self, source: Source, known: Known | None = None) -> dict[str, Any]:
-        """The quasi-identifier columns of any rows as ``apply_to`` publishes them."""
+        """The quasi-identifier columns of any rows as ``apply_to`` publishes them, none of which is left out."""
         cells = RowCells.read(source, self.axes, known)
-        places, at = self._locate(cells)
+        return self._columns_at(cells, *self._locate(cells))
+
+    def _columns_at(self, cells: RowCells, places: Places, at: Any) -> dict[str, Any]:
+        """The quasi-identifier columns of rows at these places."""
         ends = self.path_ends(places)
         found: dict[str, pa.Array] = {}
         for a, axis in enumerate(self.axes):
@@ -300,11 +332,17 @@ class Recoder(ABC):
         return self
 
     def stream(
-        self, source: Source, spelling: Spelling | None = None, *, first_row: int = 0
+        self,
+        source: Source,
+        spelling: Spelling | None = None,
+        *,
+        first_row: int = 0,
+        left_out: Callable[[int], None] = lambda _: None,
     ) -> Iterator[pa.Table]:
         """``apply_to`` some rows at a time, in their order, for a ``TableWriter``: not yet compact.
 
         If they are a slice of a table, its ``spelling`` is that of the table, and ``first_row`` where the slice begins.
+        ``left_out`` is told how many rows of each part are left out.
         """
         if spelling is None:
             spelling = Spelling.of(source, self.axes)
@@ -312,8 +350,9 @@ class Recoder(ABC):
         prepared, known, n_rows = self.prepare(), known_of(self.axes), first_row
         for part in parts_of(spelling.spell(source)):
             with after(n_rows):
-                recoded = prepared.recode_columns(part, known)
-            yield self.put_together(part, recoded)
+                _, recoded = prepared.recode(part, known)
+            left_out(part.n_rows - recoded.num_rows)
+            yield recoded
             n_rows += part.n_rows
 
 
@@ -345,11 +384,18 @@ class Partition:
         """The published quasi-identifier columns, row by row in the order of the groups."""
         return self.recoding.columns(self.leaf, lambda values: np.repeat(values, self.size))
 
-    def of_row(self) -> NDArray[np.int64]:
-        """The group of each row of the table."""
-        out = np.empty(len(self.row_numbers), dtype=np.int64)
+    def of_row(self, n_rows: int | None = None) -> NDArray[np.int64]:
+        """The group of each row of a table with so many rows, -1 of one that is left out; without a number none is."""
+        out = np.full(len(self.row_numbers) if n_rows is None else n_rows, -1, dtype=np.int64)
         out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
         return out
+
+
+class Applied(NamedTuple):
+    """How many further rows were recoded, and how many left out."""
+
+    n_rows: int
+    n_left_out: int
 
 
 # ---- rows, some at a time --------------------------------------------------------------------------

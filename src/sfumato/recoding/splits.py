@@ -72,6 +72,14 @@ class Tree:
         own = self.labels.take(nodes)
         return BoxEnds(np.fmax(low, own.low), np.minimum(ends.high, own.high), ends.missing & own.missing)
 
+    def leave_out(self, is_tree: NDArray[np.bool_], out: Ints) -> None:
+        """Put rows NOWHERE that no branch of a hierarchy and no cell of a list takes.
+
+        out   (rows,) the node that each row has come to   IN+OUT
+        """
+        axis = self.axis[out]
+        out[(axis >= 0) & np.append(is_tree, True)[axis]] = NOWHERE
+
     def above(self) -> NDArray[np.int32]:
         """The axis that made each node, -1 for the root."""
         return axis_above(self.axis, self.first_child, self.n_children)
@@ -101,6 +109,12 @@ FORMAT, FORMAT_OF_RESTS = 1, 2
 
 NODES = "recoding.parquet"
 """Where the nodes of a large tree are written."""
+
+LEAVES_OUT = "leaves-rows-out"
+"""The key of a recoding that says: a row is left out whose value no branch names, unless a rest takes it."""
+
+NOWHERE = -1
+"""The place of a row that is left out."""
 
 FEW_NODES = 20_000
 """The boxes of so many nodes are worked out sooner than numba is loaded."""
@@ -305,6 +319,7 @@ class RecodingPlan:
     left_out   columns that a release never has: identifiers and dropped ones
     slices     public slices of each ordered axis, that labels are narrowed to; none: labels are boxes
     excludes   do labels of rests say what was told apart from them?
+    leaves_rows_out   is a row left out whose value no branch names, unless a rest takes it?
     """
 
     domains: Sequence[Domain]
@@ -313,6 +328,7 @@ class RecodingPlan:
     left_out: frozenset[str] = frozenset()
     slices: Sequence[Slices | None] = ()
     excludes: bool = False
+    leaves_rows_out: bool = False
 
     @property
     def is_tree(self) -> NDArray[np.bool_]:
@@ -446,12 +462,13 @@ def narrow_spans(domain: OrderedDomain, slices: Slices, spans: Spans) -> BoxEnds
 
 
 def write_document(
-    folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool
+    folder: Path, axes: Sequence[Axis], output: Output, nodes: Any, *, has_rests: bool, leaves_rows_out: bool
 ) -> None:
     """Write ``recoding.json``: everything but the nodes, and these or where they are."""
     document = {
         "format": FORMAT_OF_RESTS if has_rests else FORMAT,
         "output": str(output),
+        **({LEAVES_OUT: True} if leaves_rows_out else {}),
         "attributes": [axis_as_dict(axis) for axis in axes],
         "nodes": nodes,
     }

@@ -39,6 +39,7 @@ from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.recoding.recoder import Places, Recoder, RowCells
 from sfumato.recoding.splits import (
+    LEAVES_OUT,
     NODES,
     Branches,
     Decoder,
@@ -73,6 +74,8 @@ class Recoding(Recoder):
     tree: Tree
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
+    leaves_rows_out: bool = False
+    """Is a row left out whose value no branch names, unless a rest takes it?"""
     _along: list[DistinctBoxes] = field(default_factory=list, init=False)
     """The boxes of the leaves along each axis, once somebody has asked for them."""
 
@@ -142,6 +145,8 @@ class Recoding(Recoder):
         out, matrix = np.zeros(cells.n_rows, dtype=np.int64), cells.matrix(self.axes)
         router.fill_places(matrix, self.tree, branches, out)
         self.tree.place_in_lists(matrix, self.axes, out)
+        if self.leaves_rows_out:
+            self.tree.leave_out(router.is_tree, out)
         return out
 
     def _router(self) -> tuple[Router, Branches]:
@@ -151,7 +156,13 @@ class Recoding(Recoder):
     def prepare(self) -> Recoder:
         """The same recoding for many parts of rows: what each of them needs is worked out once."""
         return _PreparedRecoding(
-            self.axes, self.tree, self.output, self.left_out, self.boxes(), self._router()
+            self.axes,
+            self.tree,
+            self.output,
+            self.left_out,
+            self.leaves_rows_out,
+            self.boxes(),
+            self._router(),
         )
 
     def leaves_from_left(self) -> NDArray[np.int64]:
@@ -175,14 +186,22 @@ class Recoding(Recoder):
             with replace_atomically(folder / NODES) as temporary:
                 pq.write_table(nodes, temporary, write_statistics=False)
         stored = NODES if nodes.num_rows > LARGE else nodes.to_pydict()
-        write_document(folder, self.axes, self.output, stored, has_rests=self.tree.has_rests)
+        write_document(
+            folder,
+            self.axes,
+            self.output,
+            stored,
+            has_rests=self.tree.has_rests,
+            leaves_rows_out=self.leaves_rows_out,
+        )
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any], schema: Schema, folder: Path) -> Recoding:
         """The tree that ``write`` wrote into ``folder``."""
         nodes = pq.read_table(folder / NODES) if document["nodes"] == NODES else pa.table(document["nodes"])
         axes = tuple(axis_from_dict(entry, schema) for entry in document["attributes"])
-        return cls(axes, tree_from(nodes, len(axes)), Output(document["output"]), schema.left_out)
+        tree, leaves_out = tree_from(nodes, len(axes)), bool(document.get(LEAVES_OUT, False))
+        return cls(axes, tree, Output(document["output"]), schema.left_out, leaves_out)
 
     @classmethod
     def read(cls, folder: Path, schema: Schema) -> Recoding:
@@ -246,7 +265,8 @@ def recoding_of(nodes: Nodes, covers: NDArray[np.int64], plan: RecodingPlan) -> 
     above = axis_above(nodes.axis, nodes.first_child, nodes.n_children)
     has_lists = covers.shape[1] > len(plan.domains)
     decoder = Decoder.of(nodes_in_use(nodes, covers, above, plan.is_tree), plan, has_lists=has_lists)
-    return Recoding(decoder.axes, decoder.tree(nodes, covers, above), plan.output, plan.left_out)
+    tree = decoder.tree(nodes, covers, above)
+    return Recoding(decoder.axes, tree, plan.output, plan.left_out, plan.leaves_rows_out)
 
 
 __all__ = [

@@ -23,6 +23,7 @@ from sfumato.policy.schema import Schema
 from sfumato.recoding import tree as recodings
 from sfumato.recoding.axis import Axis
 from sfumato.recoding.large_tree import LargeRecoding
+from sfumato.recoding.recoder import Applied
 from sfumato.recoding.splits import (
     NODES,
     Decoder,
@@ -211,11 +212,14 @@ class TreeWriter:
         most = SMALL if self.memory is None else self.memory // bytes_per_node(self.n_axes)
         try:
             if n_nodes <= most:
-                return Recoding(decoder.axes, join_trees(list(trees)), plan.output, plan.left_out)
+                whole = join_trees(list(trees))
+                return Recoding(decoder.axes, whole, plan.output, plan.left_out, plan.leaves_rows_out)
             memory = self.memory or SMALL * bytes_per_node(self.n_axes)
             path = self.folder / NODES
             _write_trees(path, trees, decoder.axes)
-            return LargeRecoding(decoder.axes, path, plan.output, plan.left_out, memory)
+            return LargeRecoding(
+                decoder.axes, path, plan.output, plan.left_out, memory, leaves_rows_out=plan.leaves_rows_out
+            )
         finally:
             self.path.unlink(missing_ok=True)
 
@@ -387,8 +391,8 @@ def apply_to_file(
     reading: Reading = AS_USUAL,
     overwrite: bool = True,
     is_escaped: bool = False,
-) -> int:
-    """Recode a table with the recoding of a release folder, some rows at a time; returns the number of rows.
+) -> Applied:
+    """Recode a table with the recoding of a release folder, some rows at a time.
 
     The file appears whole or not at all; cells that are like formulas are marked in it if it ``is_escaped``.
     """
@@ -401,6 +405,7 @@ def apply_to_file(
     )
     with Spill(out) as spill, TableWriter(out, row_group=row_group, overwrite=overwrite) as writer:
         source = open_as(table, schema, reading, lazy=True, spool=spill.path("stdin"))
-        for part in recoding.stream(source):
+        left_out: list[int] = []
+        for part in recoding.stream(source, left_out=left_out.append):
             writer.append(formulas.escape(part) if is_escaped else part)
-    return writer.n_rows
+    return Applied(writer.n_rows, sum(left_out))

@@ -133,6 +133,11 @@ class Release:
         nobody = Source(tuple(rows.column_names), UNKNOWN, self.kind, "the release", rows.column)
         return hand_back(rows, nobody)
 
+    @property
+    def n_left_out(self) -> int:
+        """Rows of the table that the policy let be left out of the release."""
+        return self.certificate.claims.suppressed if self.policy.leaves_rows_out else 0
+
     def query(self, question: str, where: str | None = None) -> Answer:
         """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""
         return answers.query(self, question, where)

@@ -77,7 +77,7 @@ def render(release: ReportedRelease, found: FoundGroups | None = None) -> str:
 
 def render_groups(release: ReportedRelease, found: FoundGroups | None = None) -> str:
     """The report of a release whose rows form groups, as HTML."""
-    view = view_of(release.rows, release.policy, release.format, found)
+    view, claims = view_of(release.rows, release.policy, release.format, found), release.certificate.claims
     recoding = release.recoding if isinstance(release.recoding, Recoding | Cuts) else None
     recoding = recoding if view.one_in == 1 else None  # it has more boxes than groups were looked at
     groups = groups_of(view.cells, release.policy, recoding, view.weight)
@@ -90,8 +90,8 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
     selections = selections_of(release.certificate.figures)
     return _template().render(
         release=release,
-        claims=release.certificate.claims,
-        summary=summarize(promises, sizes, release.certificate.claims.people),
+        claims=claims,
+        summary=summarize(promises, sizes, claims.people),
         promises=promises,
         groups=groups,
         sizes=sizes,
@@ -107,7 +107,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         painting=paint(plane) if plane else None,
         caption=caption(plane, groups, release.policy.schema) if plane else "",
         utility=utility_of(release.certificate.figures),
-        loss=loss_of(release.certificate.figures),
+        loss=loss_of(release.certificate.figures, n_rows=claims.rows, n_left_out=claims.suppressed),
         advice=advise_bounds(release.policy),
         overridden=tell_overridden(release.policy),
         rest=find_rest(release, recoding),

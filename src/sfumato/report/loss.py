@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from sfumato.errors import number_of
 from sfumato.evaluation.loss import ENTROPY_LOSS, QUERY_ERROR, by_column
 from sfumato.recoding.loss import worst_first
 from sfumato.report.svg import tag
@@ -35,6 +36,22 @@ class LossSummary:
     ncp: float
     columns: tuple[ColumnLoss, ...]
     others: tuple[str, ...]
+    n_rows: int = 0
+    n_left_out: int = 0
+
+    @property
+    def left_out(self) -> str:
+        """How many rows were left out, and what that costs; nothing if none were."""
+        if not self.n_left_out:
+            return ""
+        whole = self.n_rows + self.n_left_out
+        of_rows = number_of(self.n_left_out, "row")
+        were = "was" if self.n_left_out == 1 else "were"
+        return (
+            f"{of_rows} of {whole:,} ({percent(self.n_left_out / whole)}) {were} left out, so that the others stay "
+            f"finer. All cells of a row that is left out count as lost below: "
+            f"{percent(self.n_left_out / (whole * self.ncp) if self.ncp else 0)} of what was lost in all."
+        )
 
     @property
     def sentence(self) -> str:
@@ -46,8 +63,11 @@ class LossSummary:
         return f"{told}; of {worst.name}, which lost most, {percent(worst.ncp)}."
 
 
-def loss_of(figures: Mapping[str, Any]) -> LossSummary | None:
-    """What the certificate says was lost; None if it says nothing of this kind."""
+def loss_of(figures: Mapping[str, Any], *, n_rows: int = 0, n_left_out: int = 0) -> LossSummary | None:
+    """What the certificate says was lost; None if it says nothing of this kind.
+
+    So many rows were published, and so many left out.
+    """
     try:
         told = figures["loss"]
         columns = worst_first({str(name): float(value) for name, value in told["columns"].items()})
@@ -60,7 +80,7 @@ def loss_of(figures: Mapping[str, Any]) -> LossSummary | None:
         ColumnLoss(name, value, tuple(found.get(name) for found in known.values()))
         for name, value in columns.items()
     ]
-    return LossSummary(ncp, tuple(lines), tuple(known)) if lines else None
+    return LossSummary(ncp, tuple(lines), tuple(known), n_rows, n_left_out) if lines else None
 
 
 def _measures_of(figures: Mapping[str, Any]) -> Mapping[str, float]:

@@ -34,6 +34,15 @@ def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
         yield f"no group shares one value of {others}, though no diversity is required there"
 
 
+def tell_left_out(claimed: Claims, policy: Policy) -> Iterator[str]:
+    """How many rows were left out, where the policy allows it; which ones, and their values, nobody is told."""
+    if not policy.leaves_rows_out:
+        return
+    whole = claimed.rows + claimed.suppressed
+    share = percent(claimed.suppressed, whole)
+    yield f"left out: {claimed.suppressed:,} of {whole:,} rows ({share}; at most {policy.suppress} may be)"
+
+
 def notices_of(
     claimed: Claims, details: Mapping[str, Detail], form: Form, reason: Callable[[str], str] | None = None
 ) -> Iterator[str]:

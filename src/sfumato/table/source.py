@@ -152,7 +152,7 @@ class Source:
             n_rows=len(rows),
             read=lambda name: _movable(self.column(name)).take(at),
             stream=None,
-            index=None,
+            index=None if self.index is None else self.index[rows],
         )
 
 

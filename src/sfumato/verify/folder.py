@@ -435,7 +435,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     found = examined.measures
     yield Check(claim, True)
     yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
-    yield _check_suppressed(claimed.suppressed)
+    yield _check_suppressed(claimed, policy)
     yield check_equal("the rows form {}", claimed.groups, found.groups, of="group")
     yield from _check_promises(found, given, held)
     yield from check_details(claimed, claims(found))
@@ -492,10 +492,18 @@ def _with_columns(source: Source, known: Mapping[str, pa.ChunkedArray]) -> Sourc
     return replace(source, read=read)
 
 
-def _check_suppressed(claimed: int) -> Check:
-    """Rows that are not there cannot be counted; this version's policies let none be left out."""
-    if claimed:
-        return Check(f"{claimed:,} rows were suppressed", False, "the policy lets none be")
+def _check_suppressed(claimed: Claims, policy: Policy) -> Check:
+    """Rows that are not there cannot be counted, but that they are no more than the policy allows can be checked."""
+    n_left = claimed.suppressed
+    if n_left and (policy.suppress is None or not policy.leaves_rows_out):
+        return Check(f"{n_left:,} rows were suppressed", False, "the policy lets none be")
+    if n_left and policy.suppress is not None:
+        were = "row was" if n_left == 1 else "rows were"
+        most = policy.suppress.most_rows(claimed.rows + n_left)
+        if n_left > most:
+            return Check(f"{n_left:,} {were} left out", False, f"the policy allows at most {most:,}")
+        why = "rows that are left out leave no trace"
+        return Check(f"owner's word: {n_left:,} {were} left out", True, why, is_note=True)
     return Check(
         "owner's word: no row was suppressed", True, "rows that are left out leave no trace", is_note=True
     )

@@ -277,7 +277,9 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     names = {name for found in measures for name in found.respelled}
     respelled = {name: max(found.respelled.get(name, 0) for found in measures) for name in sorted(names)}
     small = reduce(SmallGroups.join, (found.small for found in measures))
-    found = Measures(rows, groups, requirements, small, details, one_value, respelled, policy.person is not None)
+    found = Measures(
+        rows, groups, requirements, small, details, one_value, respelled, policy.person is not None
+    )
     return RowFindings(found, statistics, policy)
 
 

@@ -257,6 +257,10 @@ def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
     return np.array(first).astype("int64").astype("datetime64[D]") if is_date else np.array(first)
 
 
+LEAVES_OUT = "leaves-rows-out"
+"""Says of a tree that a row is left out whose value no branch names, unless a rest takes it."""
+
+
 # ---- the document ----------------------------------------------------------------------------------
 
 
@@ -279,12 +283,15 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
     try:
         document = read_json(read_piece(folder, DOCUMENT))
         is_cuts = "kind" in document
-        _expect_keys(document, CUTS if is_cuts else TREE)
+        leaves_out = policy.leaves_rows_out and not is_cuts
+        _expect_keys(document, CUTS if is_cuts else TREE | ({LEAVES_OUT} if leaves_out else set()))
+        has_format = not leaves_out or document[LEAVES_OUT] is True
         has_file = not is_cuts and document["nodes"] == NODES
         if has_file != (folder / NODES).exists():
             raise Unfit(f"{NODES} is there without need, or is not there")
         has_rests = not is_cuts and document["format"] == FORMAT_OF_RESTS
-        if not (has_rests or document["format"] == FORMAT) or document["output"] != str(policy.output):
+        has_format &= has_rests or document["format"] == FORMAT
+        if not has_format or document["output"] != str(policy.output):
             raise Unfit("its format or output is another")
         quasi = policy.schema.quasi_identifiers
         entries = document["attributes"]

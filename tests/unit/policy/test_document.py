@@ -721,7 +721,6 @@ LATER = "is planned but not yet part of this version of sfumato."
                 ("k-map", "5"), ("k-map", "{k: 5, population: p.csv}"),
             ]
         ),
-        ("require: []\nsuppress: {at-most: 1%}", "line 11: 'suppress'"),
     ],
 )  # fmt: skip
 def test_what_comes_later_is_not_yet_rather_than_unknown(text, what):

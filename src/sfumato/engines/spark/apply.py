@@ -14,7 +14,7 @@ from sfumato.errors import InputError, TableError
 from sfumato.policy.schema import Schema
 from sfumato.progress import Progress, no_progress
 from sfumato.recoding import tree as recodings
-from sfumato.recoding.recoder import Recoder, Spelling
+from sfumato.recoding.recoder import Applied, Recoder, Spelling
 from sfumato.table import formulas
 from sfumato.table.files import exchange, rename_new
 from sfumato.table.reading import AS_USUAL, Reading, open_as
@@ -46,10 +46,13 @@ class RecodeSlice:
     def __call__(self, given: tuple[Source, int]) -> Keyed:
         source, first_row = given
         path = self.spill.path("recoded").with_suffix(".parquet")
+        left_out: list[int] = []
         with TableWriter(path, row_group=ROW_GROUP) as writer:
-            for part in self.recoding.stream(source, self.spelling, first_row=first_row):
+            for part in self.recoding.stream(
+                source, self.spelling, first_row=first_row, left_out=left_out.append
+            ):
                 writer.append(formulas.escape(part) if self.escapes else part)
-        yield 0, (path, writer.n_rows)
+        yield 0, (path, Applied(writer.n_rows, sum(left_out)))
 
 
 def apply_on_spark(
@@ -63,8 +66,8 @@ def apply_on_spark(
     overwrite: bool = False,
     is_escaped: bool = False,
     progress: Progress = no_progress,
-) -> int:
-    """Recode a table with the recoding of a release folder into a folder of Parquet parts; returns the number of rows.
+) -> Applied:
+    """Recode a table with the recoding of a release folder into a folder of Parquet parts.
 
     The parts have the rows in the order of the table. The folder appears whole or not at all.
     """
@@ -84,7 +87,7 @@ def apply_on_spark(
         for number, (path, _) in enumerate(parts):
             path.rename(whole / f"part-{number:05}.parquet")
         _put_in_place(whole, out, overwrite=overwrite)
-    return sum(n_rows for _, n_rows in parts)
+    return Applied(sum(told.n_rows for _, told in parts), sum(told.n_left_out for _, told in parts))
 
 
 def check_parts_target(out: Path, *, overwrite: bool) -> None:

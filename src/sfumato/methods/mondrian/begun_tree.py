@@ -22,18 +22,20 @@ Ints = NDArray[np.int64]
 class OpenNode:
     """A node that is still to be split: its rows, and what is known of their codes.
 
-    With a ``region``, splits that serve selections come first, see ``split_for_queries``.
+    With a ``region``, splits that serve selections come first, see ``split_for_queries``. So many of its rows as its
+    ``allowance`` says may be left out.
     """
 
     start: int
     end: int
     bounds: Ints  # (4, axes), see ``NodeRange.as_bounds``
     region: Ints | None = None  # (2, axes), see ``NodeRange.as_region``
+    allowance: int = 0
 
     @classmethod
-    def of(cls, start: int, end: int, known: NodeRange) -> OpenNode:
+    def of(cls, start: int, end: int, known: NodeRange, *, allowance: int = 0) -> OpenNode:
         """A node with these rows, in a form that kernels read."""
-        return cls(start, end, known.as_bounds(), known.as_region())
+        return cls(start, end, known.as_bounds(), known.as_region(), allowance)
 
     @property
     def n_rows(self) -> int:
@@ -54,21 +56,21 @@ class BegunTree:
     leaves: dict[int, OpenNode]
 
     @classmethod
-    def of_root(cls, known: NodeRange, n_rows: int) -> BegunTree:
+    def of_root(cls, known: NodeRange, n_rows: int, *, allowance: int = 0) -> BegunTree:
         """A tree that has only its root so far."""
-        root = OpenNode.of(0, n_rows, known)
+        root = OpenNode.of(0, n_rows, known, allowance=allowance)
         return cls(root.first_of(1), {0: root})
 
 
 def begin_tree(
-    nodes: Nodes | None, part: Loaded, known: NodeRange, axes: Axes
+    nodes: Nodes | None, part: Loaded, known: NodeRange, axes: Axes, *, allowance: int = 0
 ) -> tuple[BegunTree, Ints | None]:
     """The tree of these rows to be grown on below ``nodes``, and the order of rows that it needs; None: any order.
 
     Rows are put in the order of the leaves from left to right, which ``nodes.start`` tells.
     """
     if nodes is None:
-        return BegunTree.of_root(known, part.n_rows), None
+        return BegunTree.of_root(known, part.n_rows, allowance=allowance), None
     descent = Descent(nodes, axes)
     of_blocks = [descent.leaves(block.rows) for block in part.blocks()]
     leaf_of_row = np.concatenate([np.zeros(0, dtype=np.int64), *of_blocks])

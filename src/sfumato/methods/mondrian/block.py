@@ -30,11 +30,11 @@ BLOCK_ROWS = 1 << 20
 
 
 def refine_block(
-    grower: TreeGrower, nodes: Nodes, covers: Ints, known: NodeRange, problem: Problem
+    grower: TreeGrower, nodes: Nodes, covers: Ints, known: NodeRange, problem: Problem, *, allowance: int = 0
 ) -> tuple[Nodes, Ints]:
     """The tree of a block and its covers, or the list in its place, with its cells behind its covers.
 
-    The rows of the grower are put in the order of the cells.
+    The rows of the grower are put in the order of the cells. The ``allowance`` is that of the block.
     """
     levels = _levels_of(problem, known)
     leaves = np.flatnonzero(nodes.axis < 0)
@@ -43,7 +43,9 @@ def refine_block(
     if problem.loss is None:
         raise InternalError("Only what splits by loss have made is refined.")
     prices = np.asarray(problem.loss.axis["price"])
-    refined = refine(grower.rows, tree, ListProblem(problem.axes, levels, prices, problem.rules))
+    row_price = problem.loss.row
+    of_block = ListProblem(problem.axes, levels, prices, problem.rules, row_price, allowance)
+    refined = refine(grower.rows, tree, of_block)
     if refined is None:
         return nodes, covers
     grower.rows = grower.rows[np.argsort(refined.cell, kind="stable")]

@@ -36,6 +36,8 @@ class Leaf:
     """The hierarchy nodes that cover its rows, once it is known that nothing splits it."""
     siblings: Siblings | None = None
     """The children of the same split, if what it was chosen from is still known."""
+    allowance: int = 0
+    """How many of its rows may be left out."""
 
     @property
     def is_final(self) -> bool:

@@ -28,6 +28,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     THRESHOLD,
     ListedSplits,
     Scratch,
+    new_leaving,
     new_listed_splits,
 )
 from sfumato.methods.mondrian.kernels.statistics import Bins
@@ -41,7 +42,7 @@ FIRST_LISTED, MORE = 4096, 64
 
 CANDIDATE = np.dtype(
     [("axis", np.int64), ("kind", np.int64), ("number", np.int64), ("score", np.float64), ("largest", np.int64),
-     ("n_first", np.int64), ("goes_left", np.bool_)]
+     ("n_first", np.int64), ("goes_left", np.bool_), ("n_left", np.int64)]
 )  # fmt: skip
 
 
@@ -149,7 +150,7 @@ class KnownParts:
         return groups.hold()
 
     def both_hold(self, candidate: Any) -> bool:
-        """Do both parts of a division in two?"""
+        """Do both parts of a division in two, but for one left out?"""
         axis, number = int(candidate["axis"]), int(candidate["number"])
         if candidate["kind"] == THRESHOLD:
             first = self._between(axis, -1, number)
@@ -158,6 +159,8 @@ class KnownParts:
         else:
             axes = self.criteria.axes
             first = self._between(axis, int(axes.node_low[number]) - 1, int(axes.node_high[number]) - 1)
+        if candidate["n_left"]:
+            return bool(self.hold([first]).all())
         others = [one - other for one, other in zip(self._all(axis), first, strict=True)]
         return bool(self.hold([first, others]).all())
 
@@ -182,8 +185,11 @@ class KnownParts:
 class LossChooser:
     """Chooses the split of one node by loss."""
 
-    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int, counts: NodeCounts) -> None:
+    def __init__(
+        self, criteria: SplitCriteria, known: NodeRange, n_rows: int, counts: NodeCounts, allowance: int = 0
+    ) -> None:
         assert criteria.loss is not None
+        self.allowance = allowance
         self.criteria, self.known, self.n_rows, self.counts = criteria, known, n_rows, counts
         self.loss, self.axes = criteria.loss, criteria.axes
         self.node = counts.totals()
@@ -246,13 +252,14 @@ class LossChooser:
         children, _ = self._find_children(axis)
         stands, rest_holds = stand[axis]
         top, scratch = self._top(axis, codes), self._scratch(codes, len(children))
-        if rest_holds and (self.loss.has_rest or stands.all()):
+        all_stay = rest_holds and (self.loss.has_rest or bool(stands.all()))
+        if all_stay or self.allowance:
             split = children_by_loss(
-                axis, top, len(codes.code), self.n_rows, self.node, self.criteria.grid, self.criteria.targets,
-                self.loss, self.criteria.table, scratch, self._flags(axis, top, stands),
+                axis, top, len(codes.code), self.n_rows, self.node, not all_stay, self.criteria.grid,
+                self.criteria.targets, self.loss, self.criteria.table, scratch, self._flags(axis, top, stands),
             )  # fmt: skip
             if split.axis >= 0:
-                record = (axis, CHILDREN, top, split.score, split.largest, 0, False)
+                record = (axis, CHILDREN, top, split.score, split.largest, 0, False, split.n_left)
                 yield np.array([record], dtype=CANDIDATE)
         if not self.loss.has_rest:
             return
@@ -307,7 +314,7 @@ class LossChooser:
         out["axis"], out["kind"], out["number"] = axis, kind, listed.number[:n]
         out["score"], out["n_first"] = listed.score[:n], listed.n_first[:n]
         out["largest"] = np.maximum(out["n_first"], self.n_rows - out["n_first"])
-        out["goes_left"] = listed.last[:n] != 0
+        out["goes_left"], out["n_left"] = listed.last[:n] != 0, listed.n_left[:n]
         return out[out["score"] > 0]
 
     # -- what is counted -----------------------------------------------------------------------------
@@ -385,7 +392,11 @@ class LossChooser:
         total = total if left is None else total + left[:, None]
         n_hierarchy = len(self.axes.node_low)
         n_parts = max(n_children, int(self.axes.n_children.max(initial=0))) + 1
-        listed: ListedSplits = new_listed_splits(m + n_hierarchy, n_parts, len(self.node))
+        listed: ListedSplits = new_listed_splits(m + 2 * n_hierarchy, n_parts, len(self.node))
+        leaving = None
+        if self.allowance:
+            leaving = new_leaving(1)
+            leaving.allowance[0] = self.allowance
         none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Scratch(
             bins=none, listed=none.view(np.uint64), base=none.view(np.uint64), width=floats,
@@ -393,7 +404,7 @@ class LossChooser:
             total=np.ascontiguousarray(total), score=floats, right=floats, lowest=criteria.lowest,
             is_fine=np.zeros((2, 0), dtype=np.bool_), order=none, key=none, place=none, values=criteria.values,
             is_top=np.zeros((0, 0), dtype=np.bool_), top=np.zeros((0, 0), dtype=np.int64), n_top=none,
-            work=criteria.work, listed_splits=listed,
+            work=criteria.work, listed_splits=listed, leaving=leaving,
         )  # fmt: skip
 
     # -- the choice ----------------------------------------------------------------------------------
@@ -417,12 +428,14 @@ class LossChooser:
             return LossChoice(axis, number, [0, 1], [n_first, self.n_rows - n_first], otherwise)
         if best["kind"] == ONE_NODE:
             top = int(self.known.cover[axis])
+            if best["n_left"]:
+                return LossChoice(axis, top, [number], [n_first], 0)
             return LossChoice(axis, top, [number, REST], [n_first, self.n_rows - n_first], 1)
         stands, _ = stand[axis]
         nodes, rows = self._find_children(axis)
         branches, sizes = nodes[stands].tolist(), rows[stands].tolist()
         otherwise = int(np.argmax(sizes))
-        if not stands.all():
+        if not stands.all() and not best["n_left"]:
             branches, sizes = [*branches, REST], [*sizes, int(rows[~stands].sum())]
             otherwise = len(branches) - 1
         return LossChoice(axis, number, branches, sizes, otherwise)
@@ -430,7 +443,9 @@ class LossChooser:
 
 def _order(listed: NDArray[Any]) -> tuple[NDArray[Any], ...]:
     """What candidates are ordered by, last to first, see ``kernels.loss``."""
-    return listed["number"], listed["kind"], listed["axis"], listed["largest"], -listed["score"]
+    return (
+        listed["n_left"], listed["number"], listed["kind"], listed["axis"], listed["largest"], -listed["score"],
+    )  # fmt: skip
 
 
 def _is_after(listed: NDArray[Any], floor: Any) -> NDArray[np.bool_]:

@@ -30,6 +30,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     Rules,
     Scratch,
     Table,
+    new_leaving,
     new_listed_splits,
     pack_axes,
     work_of,
@@ -97,16 +98,22 @@ class TreeGrower:
         self.rows = rows
 
     def grow(
-        self, problem: SplitProblem, *, begun: BegunTree | None = None, progress: RowCounter = lambda _: None
+        self,
+        problem: SplitProblem,
+        *,
+        begun: BegunTree | None = None,
+        allowance: int = 0,
+        progress: RowCounter = lambda _: None,
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other.
 
         First come the splits that make the queries more precise, until none does; then those for the targets. A tree
-        that was ``begun`` is grown on at its leaves.
+        that was ``begun`` is grown on at its leaves. So many rows as the ``allowance`` says may be left out: they stand
+        in the slices of inner nodes, and in that of no leaf.
         """
         if begun is None:
             known = range_of_codes(self.rows, problem.axes, has_queries=problem.queries is not None)
-            begun = BegunTree.of_root(known, self.n_rows)
+            begun = BegunTree.of_root(known, self.n_rows, allowance=allowance)
         codes = None if problem.targets is None or problem.loss is not None else self.codes
         grower = _Grower(self.rows, codes, problem, threads=self.threads, progress=progress)
         return join_parts(grower.run(begun))
@@ -124,6 +131,20 @@ class TreeGrower:
     def row_numbers(self) -> NDArray[np.uint32]:
         """The numbers of the rows, in the order of the leaves."""
         return self.rows[:, -1].copy()
+
+    def numbers_in_leaves(self, nodes: Nodes) -> NDArray[np.uint32]:
+        """The same without the rows that are left out, which are in no leaf."""
+        return self.rows_in_leaves(nodes)[:, -1].copy()
+
+    def rows_in_leaves(self, nodes: Nodes) -> Codes:
+        """The rows that are in leaves, in the order of these."""
+        leaves = nodes.axis < 0
+        if (nodes.end - nodes.start)[leaves].sum() == self.n_rows:
+            return self.rows
+        is_there = np.zeros(self.n_rows + 1, dtype=np.int8)
+        np.add.at(is_there, nodes.start[leaves], 1)
+        np.add.at(is_there, nodes.end[leaves], -1)
+        return self.rows[np.cumsum(is_there[:-1], dtype=np.int8) > 0]
 
 
 def bundle_leaves(leaves: Mapping[int, OpenNode]) -> Iterator[list[tuple[int, OpenNode]]]:
@@ -201,8 +222,9 @@ class _Grower:
     def work(self, pool: ThreadPoolExecutor, task: OpenNode, parent: GrownPart, at: int) -> int:
         """Split a large node, leave all its children but the first to others, and go on with that one.
 
-        Returns how many rows have found their group.
+        Returns how many rows have found their group, or are left out.
         """
+        n_left = 0
         while not self.stopped:
             if task.region is not None:
                 nodes, children = self.split_for_queries(task, task.region)
@@ -215,15 +237,17 @@ class _Grower:
                 break
             part = parent.below[at] = GrownPart(nodes)
             if not children:
-                return task.n_rows
+                return n_left + task.n_rows
+            n_left += task.n_rows - sum(child.n_rows for child in children)
             for child in range(2, len(nodes)):
                 self.submit(pool, children[child - 1], part, child)
             task, parent, at = children[0], part, 1
         if self.stopped:
             return 0
-        capacity = 2 * (task.n_rows // max(1, self.problem.rules.least_rows)) + 1
+        # every split has two children or more, but for those that leave rows out
+        capacity = 2 * (task.n_rows // max(1, self.problem.rules.least_rows)) + 1 + task.allowance
         parent.below[at] = GrownPart(self.fill_nodes(task, capacity, bounds_of_open(256, task)))
-        return task.n_rows
+        return n_left + task.n_rows
 
     def split(self, task: OpenNode) -> tuple[Table, list[OpenNode]]:
         """One split by the criterion: the node and its children, and these as they are left to do."""
@@ -231,9 +255,16 @@ class _Grower:
         nodes = self.fill_nodes(task, 1 + self.most_children, bounds, once=True)
         n_children = len(nodes) - 1
         starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        allowed = self.handed_down(n_children)
         return nodes, [
-            OpenNode(starts[child], ends[child], bounds[n_children - child]) for child in range(1, len(nodes))
+            OpenNode(starts[child], ends[child], bounds[n_children - child], allowance=allowed[child - 1])
+            for child in range(1, len(nodes))
         ]
+
+    def handed_down(self, n_children: int) -> list[int]:
+        """The allowances of the children that a split of this thread has just made."""
+        leaving = self.scratch().leaving
+        return [0] * n_children if leaving is None else leaving.share[:n_children].tolist()
 
     def split_for_queries(self, task: OpenNode, region: NDArray[np.int64]) -> tuple[Table, list[OpenNode]]:
         """``split``, but one that makes the queries more precise; no children if none does."""
@@ -241,14 +272,19 @@ class _Grower:
         regions = np.empty((1 + self.most_children, *region.shape), dtype=np.int64)
         regions[0] = region
         table = task.first_of(1 + self.most_children)
+        scratch = self.scratch()
+        if scratch.leaving is not None:
+            scratch.leaving.allowance[0] = task.allowance
         n_nodes = split_for_queries(
             self.rows, table, bounds, regions, self.problem.loss is not None,
-            self.problem.queries, self.grid, self.problem.rules, self.scratch(),
+            self.problem.queries, self.grid, self.problem.rules, scratch.leaving, scratch,
         )  # fmt: skip
         nodes = table.view(np.ndarray)[:n_nodes].copy()
         starts, ends = nodes["start"].tolist(), nodes["end"].tolist()
+        allowed = self.handed_down(n_nodes - 1)
         return nodes, [
-            OpenNode(starts[child], ends[child], bounds[child], regions[child]) for child in range(1, n_nodes)
+            OpenNode(starts[child], ends[child], bounds[child], regions[child], allowed[child - 1])
+            for child in range(1, n_nodes)
         ]
 
     def fill_nodes(
@@ -256,8 +292,10 @@ class _Grower:
     ) -> Table:
         """The nodes that grow below a node, itself the first; or with ``once`` only its children."""
         nodes, problem = task.first_of(capacity), self.problem
+        allowed = np.zeros(len(bounds) if problem.leaves_rows_out else 0, dtype=np.int64)
+        allowed[:1] = task.allowance
         n_nodes = fill_subtree(
-            self.rows, self.codes, nodes, once, bounds, problem.least_gain,
+            self.rows, self.codes, nodes, once, bounds, allowed, problem.least_gain,
             self.grid, problem.targets, self.own_cells(), problem.rules, problem.loss, self.table, self.scratch(),
         )  # fmt: skip
         return nodes.view(np.ndarray)[:n_nodes].copy()
@@ -304,6 +342,7 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
     n_recursive = 0 if sensitive is None else len(sensitive.recursive)
     largest_l = 1 if sensitive is None else int(sensitive.recursive["l"].max(initial=1))
     words = 2 if targets is None else targets.n_words
+    n_candidates = distinct + (2 if problem.leaves_rows_out else 1) * len(axes.node_low)
     has_more = problem.cells is not None or queries is not None
     by_loss = problem.loss is not None
     needs_order = has_more or by_loss or sensitive is not None or bool(axes.is_tree.any())
@@ -327,10 +366,9 @@ def new_scratch(rows: Codes, problem: SplitProblem, *, widest: int) -> Scratch:
         top=np.zeros((n_recursive, largest_l), dtype=np.int64),
         n_top=np.zeros(n_recursive, dtype=np.int64),
         work=work_of(sensitive),
-        listed_splits=new_listed_splits(distinct + len(axes.node_low), max(2, children) + 1, words)
-        if by_loss
-        else None,
+        listed_splits=new_listed_splits(n_candidates, max(2, children) + 1, words) if by_loss else None,
         stamps=new_stamps(rows, rules),
+        leaving=new_leaving(max(2, children)) if problem.leaves_rows_out else None,
     )
 
 

@@ -8,7 +8,8 @@ from sfumato.engines.engine import Resources
 from sfumato.engines.memory_plan import MemoryPlan, plan_memory
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.engines.start import scan_table, start_on_table
-from sfumato.methods.groups import draft_groups, hold_groups
+from sfumato.methods.groups import Outcome, draft_groups, hold_groups, measure_groups
+from sfumato.methods.mondrian.better import choose_better
 from sfumato.methods.mondrian.sample import SAMPLE_SEED, choose_sample_size
 from sfumato.methods.mondrian.tree_run import TreeRun
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
@@ -58,12 +59,22 @@ class MondrianMethod:
         table = scan_table(
             source, policy, engine, sample=n_sample, seed=seed_of_part(seed, 0), progress=progress
         )
-        started = start_on_table(engine, table, policy, max_rows=options.rows_in_memory, progress=progress)
-        random = chance.generator()
-        run = TreeRun(started, table, policy, random=random, sampling=seed, progress=progress)
-        return draft_groups(
-            run, started, table, policy, random=random, method=options.scale, extras=extras, progress=progress
-        )
+
+        def grow(keeps_all: bool) -> tuple[Draft, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+            started = start_on_table(
+                engine, table, policy, max_rows=options.rows_in_memory, progress=progress
+            )
+            random = chance.generator()
+            run = TreeRun(
+                started, table, policy, random=random, sampling=seed, keeps_all=keeps_all, progress=progress
+            )
+            draft, outcome = draft_groups(
+                run, started, table, policy,
+                random=random, method=options.scale, extras=extras, progress=progress,
+            )  # fmt: skip
+            return draft, run, outcome
+
+        return choose_better(grow, policy)
 
 
 METHOD: Method = MondrianMethod()
@@ -81,9 +92,21 @@ def partition(
     options, engine = policy.options_for(MondrianOptions), Resources(threads)
     n_sample = _most_to_sample(source, options, MemoryPlan())
     table = scan_table(source, policy, engine, sample=n_sample, progress=progress)
-    started = start_on_table(engine, table, policy, progress=progress)
-    run = TreeRun(started, table, policy, random=secret(), sampling=seed, progress=progress)
-    return hold_groups(run, started)
+    if not policy.leaves_rows_out:
+        started = start_on_table(engine, table, policy, progress=progress)
+        return hold_groups(
+            TreeRun(started, table, policy, random=secret(), sampling=seed, progress=progress), started
+        )
+
+    def grow(keeps_all: bool) -> tuple[Partition, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+        started = start_on_table(engine, table, policy, progress=progress)
+        run = TreeRun(
+            started, table, policy, random=secret(), sampling=seed, keeps_all=keeps_all, progress=progress
+        )
+        groups, outcome = measure_groups(run, started, table, policy, random=secret(), progress=progress)
+        return groups, run, outcome
+
+    return choose_better(grow, policy)
 
 
 def _most_to_sample(source: Source, options: MondrianOptions, plan: MemoryPlan) -> int:

@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 
 @dataclass(slots=True, eq=False)
 class TreePlaces:
-    """The part of each row is that of the leaf it comes to in a tree."""
+    """The part of each row is that of the leaf it comes to in a tree; of a row that is left out the last one."""
 
     descent: Descent
     part_of_node: NDArray[np.integer[Any]]

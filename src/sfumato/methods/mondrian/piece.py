@@ -17,8 +17,9 @@ from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.own_error import ErrorMeter
 from sfumato.methods.mondrian.problem import Problem
-from sfumato.methods.mondrian.subtree import make_leaf
+from sfumato.methods.mondrian.subtree import make_leaf, name_no_others
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree_file import PathStep, recode_piece
@@ -38,6 +39,8 @@ class GrownPiece(NamedTuple):
     """None if the leaf is one group by itself, of which some rows were at hand."""
     covers: Ints
     """(groups, axes) the hierarchy nodes that cover the rows of each group; of a list the cells stand behind."""
+    errors: Sequence[int] = ()
+    """The error of the groups at each task, see ``ErrorMeter``."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,6 +51,8 @@ class GrowPiece:
     path     these splits
     begun    the upper part of the tree, if that is decided already
     refines  does a list of cells take the place of the tree where that loses less?
+    allowance   how many rows may be left out
+    meter    measures the error of the groups; None: nobody asks
     """
 
     leaf: int
@@ -57,18 +62,21 @@ class GrowPiece:
     plan: RecodingPlan
     begun: Nodes | None = None
     refines: bool = False
+    allowance: int = 0
+    meter: ErrorMeter | None = None
     threads: int | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Who works elsewhere cannot tell this process how far it is."""
         return GrowPiece, (
-            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines, self.threads,
+            self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines,
+            self.allowance, self.meter, self.threads,
         )  # fmt: skip
 
     def __call__(self, part: Loaded) -> Grouped:
         axes = self.problem.axes
-        tree, order = begin_tree(self.begun, part, self.known, axes)
+        tree, order = begin_tree(self.begun, part, self.known, axes, allowance=self.allowance)
         grower = TreeGrower(
             part.hand_over(),
             len(axes.is_tree),
@@ -81,32 +89,39 @@ class GrowPiece:
         nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
         covers = grower.covers(nodes, axes, has_spans=bool(self.plan.slices))
         if self.refines:
-            nodes, covers = refine_block(grower, nodes, covers, self.known, self.problem)
+            nodes, covers = refine_block(
+                grower, nodes, covers, self.known, self.problem, allowance=self.allowance
+            )
+        if self.plan.leaves_rows_out:
+            nodes = name_no_others(nodes, axes.is_tree)
         recoding, places = recode_piece(self.path, nodes, covers, self.plan)
         leaves = np.flatnonzero(nodes.axis < 0)
         by_start = np.argsort(nodes.start[leaves])
         size = (nodes.end - nodes.start)[leaves][by_start]
-        groups = Partition(recoding, places[by_start], size, part.number(grower.row_numbers()))
-        return Grouped(Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers))
+        groups = Partition(recoding, places[by_start], size, part.number(grower.numbers_in_leaves(nodes)))
+        errors = () if self.meter is None else self.meter.measure(grower.rows_in_leaves(nodes), size)
+        return Grouped(Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers, errors))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargeGroup:
-    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` are those of the whole group."""
+    """Hand over some rows of a group that cannot be loaded at once, with ``statistics`` and ``errors`` of all of it."""
 
     leaf: int
     covers: Ints
     path: Sequence[PathStep]
     plan: RecodingPlan
     statistics: Mapping[str, pa.Scalar]
+    errors: Sequence[int] = ()
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics)
+        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics, self.errors)
 
     def __call__(self, part: Loaded) -> Grouped:
         n_rows, covers = part.n_rows, self.covers[None, :]
         recoding, places = recode_piece(self.path, make_leaf(n_rows), covers, self.plan)
         self.progress(n_rows)
         groups = Partition(recoding, places, np.array([n_rows]), part.number(np.arange(n_rows)))
-        return Grouped(Chunk(groups, part.payload, self.statistics), GrownPiece(self.leaf, None, covers))
+        piece = GrownPiece(self.leaf, None, covers, self.errors)
+        return Grouped(Chunk(groups, part.payload, self.statistics), piece)

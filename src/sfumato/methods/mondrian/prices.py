@@ -9,11 +9,8 @@ import numpy as np
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.encoding.slices import ALL, Slices, slices_of
 from sfumato.kernels.information import information_of
-from sfumato.methods.mondrian.kernels.problem import LOSS_AXIS, TASK, Loss, table
+from sfumato.methods.mondrian.kernels.problem import LOSS_AXIS, TASK, UNIT, Loss, table
 from sfumato.policy.output import BOXES, GRID, RANGE, Narrowing
-
-UNIT = 1 << 30
-"""The price of a cell that tells nothing, in a column of the greatest weight."""
 
 
 def compile_loss(
@@ -39,7 +36,8 @@ def compile_loss(
         for domain, own, weight in zip(domains, slices, weights, strict=True)
     ]
     weight, whole = (loss_weight, float(UNIT * n_rows * len(domains))) if tasks else (1.0, 1.0)
-    return Loss(table(LOSS_AXIS, records), table(TASK, list(tasks)), weight, whole, has_rest)
+    row = sum(int(np.rint(UNIT * own / largest)) for own in weights)
+    return Loss(table(LOSS_AXIS, records), table(TASK, list(tasks)), weight, whole, has_rest, row)
 
 
 def slice_numbers(domains: Sequence[Domain], numbers: Narrowing) -> list[Slices | None]:

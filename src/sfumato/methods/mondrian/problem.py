@@ -39,6 +39,7 @@ class SplitProblem:
     cells     targets that other features help to predict, in place of those in ``targets``
     queries   selections that splits serve first
     loss      what cells cost, if splits go by that; with targets, by both
+    leaves_rows_out   may splits leave rows out, see ``kernels.leave_out``?
     """
 
     axes: Axes
@@ -47,6 +48,7 @@ class SplitProblem:
     cells: Cells | None = None
     queries: Queries | None = None
     loss: Loss | None = None
+    leaves_rows_out: bool = False
 
     @property
     def score_type(self) -> ScoreType:
@@ -103,7 +105,7 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
             loss_weight=options.weight_of_loss,
         )
     return Problem(
-        axes, targets, rules, cells, queries, loss,
+        axes, targets, rules, cells, queries, loss, policy.leaves_rows_out,
         domains=table.domains, n_columns=table.n_columns,
         slices=() if policy.published_numbers.kind == BOXES and loss is None else slices,
     )  # fmt: skip

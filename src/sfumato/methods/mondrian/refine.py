@@ -9,7 +9,8 @@ anew with all rows of a block, but only at the levels that the leaves of the tre
 2. The vectors are ordered by the total price of the block's rows at these levels, ties by the levels themselves.
 3. For each vector in turn the rows that are left are grouped into its cells. Cells that satisfy the requirement are
    published and take their rows.
-4. While the rows that are left over do not satisfy it, the cell published last is taken back. They are the pool.
+4. While the rows that are left over do not satisfy it, the cell published last is taken back. They are the pool. If the
+   block may leave out as many rows as were left over at first, and that costs less, they are left out instead.
 5. The list is kept if its labels cost less than those of the tree.
 
 A row belongs to the first published cell that contains it, else to the pool. Rows are grouped by their values alone, and
@@ -68,12 +69,16 @@ class ListProblem:
     levels   of each axis
     prices   (axes,) of one leaf or one step
     rules    the requirement; the rows are all rows, not a sample
+    row_price   of a row that is left out
+    allowance   how many rows may be left out
     """
 
     axes: Axes
     levels: tuple[AxisLevels, ...]
     prices: Ints
     rules: Rules
+    row_price: int = 0
+    allowance: int = 0
 
 
 class TreeLeaves(NamedTuple):
@@ -98,7 +103,10 @@ class DecisionList(NamedTuple):
 
 
 class RefinedBlock(NamedTuple):
-    """A list that costs less than the tree, and the cell of each row; the pool's number comes after all cells."""
+    """A list that costs less than the tree, and the cell of each row.
+
+    The pool's number comes after all cells; without a pool it is that of rows that are left out.
+    """
 
     cells: DecisionList
     cell: NDArray[np.int32]
@@ -156,14 +164,15 @@ def price_groups(labels: GroupLabels, n_rows: Ints, missing: Ints, problem: List
 
 
 def price_tree(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> int:
-    """What the labels of the tree's leaves cost."""
+    """What the labels of the tree's leaves cost, and the rows that are in none."""
     missing = np.zeros((len(leaves.start), len(problem.levels)), dtype=np.int64)
     for a, axis in enumerate(problem.levels):
         if isinstance(axis, NumberLevels) and axis.has_missing:
             before = np.append(0, np.cumsum(rows[:, a] == 0))
             missing[:, a] = before[leaves.end] - before[leaves.start]
     n_rows = leaves.end - leaves.start
-    return int(price_groups(leaves.labels, n_rows, missing, problem).sum())
+    n_left = len(rows) - int(n_rows.sum())
+    return int(price_groups(leaves.labels, n_rows, missing, problem).sum()) + n_left * problem.row_price
 
 
 # ---- level vectors ---------------------------------------------------------------------------------
@@ -287,19 +296,33 @@ class _Block:
         return published[:n], cell
 
     def publish(self, vectors: Ints, published: Ints, cell: NDArray[Any], tree_price: int) -> RefinedBlock:
-        """Put the cells in order, take back those that the pool needs, and label what stays."""
+        """Put the cells in order, take back those that the pool needs or leave it out, and label what stays."""
         levels = vectors[published[:, 0]]
         keys = self._keys(levels, published[:, 1])
         order = np.lexsort((*keys.T[::-1], published[:, 0]))
         place = np.empty(len(order), dtype=np.int64)
         place[order] = np.arange(len(order))
         cell = np.append(place, len(order))[cell]  # -1 is the last: the pool
+        levels, keys = levels[order], keys[order]
         n_kept = self._count_kept(cell, len(order))
-        cell = np.minimum(cell, n_kept)
-        levels, keys = levels[order[:n_kept]], keys[order[:n_kept]]
-        n_rows = np.bincount(cell, self.n_rows, n_kept).astype(np.int64)
+        found = self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
+        if n_kept == len(order) or self.n_rows[cell == len(order)].sum() > self.problem.allowance:
+            return found
+        without = self._keep(cell, levels, keys, tree_price, leaves_pool=True)
+        return without if without.price < found.price else found
+
+    def _keep(
+        self, cell: Ints, levels: Ints, keys: Ints, tree_price: int, *, leaves_pool: bool = False
+    ) -> RefinedBlock:
+        """The list of these cells; the combinations of no cell are the pool, or left out."""
+        n_rows = np.bincount(cell, self.n_rows, len(levels)).astype(np.int64)
+        n_left = 0
+        if leaves_pool:
+            n_rows, n_left = n_rows[: len(levels)], int(n_rows[len(levels) :].sum())
         labels, missing = self._label(cell, len(n_rows), levels, keys)
-        price = int(price_groups(labels, n_rows, missing, self.problem).sum())
+        price = (
+            int(price_groups(labels, n_rows, missing, self.problem).sum()) + n_left * self.problem.row_price
+        )
         cells = DecisionList(levels, keys, labels)
         return RefinedBlock(cells, cell[self.number].astype(np.int32), n_rows, price, tree_price)
 

@@ -60,7 +60,7 @@ def optimistic_problem(
     rules = rules_on_sample(
         problem.rules, problem.axes, n_sample=n, n_rows=N, alpha=options.alpha, tests=options.tests
     )
-    return replace(problem, rules=rules)
+    return replace(problem, rules=rules, leaves_rows_out=False)
 
 
 def choose_sample_size(n_rows: int, options: MondrianOptions, max_rows: int) -> int:

@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.methods.mondrian.allowances import fewest_to_split, hand_down, leaving_of, may_divide
 from sfumato.methods.mondrian.candidates import (
     CANDIDATE,
     CandidatePlan,
@@ -75,6 +76,7 @@ class Split:
     edges: Ints  # the last code of each child but the last one
     ranges: list[NodeRange]  # of the children
     otherwise: int = -1  # see ``Nodes``
+    allowances: Sequence[int] = ()  # of the children; none where no row may be left out
 
     def places(self, codes: Codes) -> NDArray[np.intp]:
         """Which child each row goes to, by its codes of ``axis``."""
@@ -120,6 +122,7 @@ class ChoosePlan:
 
     counting: CountPlan
     known: NodeRange
+    allowance: int = 0
 
     @property
     def n_bytes(self) -> int:
@@ -129,7 +132,7 @@ class ChoosePlan:
         return self.counting.new(room, spill)
 
     def answer(self, state: NodeCounts) -> Choice | NodeCounts:
-        splitter = Splitter(self.counting.criteria, self.known, self.counting.n_rows)
+        splitter = Splitter(self.counting.criteria, self.known, self.counting.n_rows, self.allowance)
         splitter.take(state)
         return Choice(splitter.result, splitter.covers) if splitter.is_decided else state
 
@@ -147,8 +150,8 @@ class Splitter:
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
-    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int) -> None:
-        self.criteria, self.known, self.n_rows = criteria, known, n_rows
+    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int, allowance: int = 0) -> None:
+        self.criteria, self.known, self.n_rows, self.allowance = criteria, known, n_rows, allowance
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
         self.is_exact = known.is_exact | (self.low == self.high)
         self.region = None if known.region is None else QueryRegion(*(ends.copy() for ends in known.region))
@@ -158,6 +161,8 @@ class Splitter:
         self._node: Ints = np.array([n_rows])
         self._active = NO_INTS
         self._children: dict[int, Children] = {}
+        self._stands: dict[int, NDArray[np.bool_]] = {}
+        """Of axes where children may be left out: which of them stay."""
         self._steps = self._choose()
         self.plan: Plan | None = next(self._steps, None)
 
@@ -188,7 +193,9 @@ class Splitter:
     def ask(self, *, keeps_counts: bool) -> Plan | ChoosePlan:
         """What must be gathered next; counts that nobody keeps are answered by what is chosen from them."""
         plan = self.open_plan
-        return plan if keeps_counts or not isinstance(plan, CountPlan) else ChoosePlan(plan, self.known)
+        if keeps_counts or not isinstance(plan, CountPlan):
+            return plan
+        return ChoosePlan(plan, self.known, self.allowance)
 
     @property
     def covers(self) -> Ints:
@@ -208,7 +215,7 @@ class Splitter:
 
     def _choose(self) -> Generator[Plan, State, None]:
         axes, rules = self.criteria.axes, self.criteria.rules
-        can_split = self.n_rows >= max(2 * rules.least_rows, 2)
+        can_split = self.n_rows >= fewest_to_split(rules.least_rows, self.allowance)
         by_loss = self.criteria.loss is not None
         is_open = axes.may_split & ((self.low < self.high) | (by_loss & (axes.least_code > 0)))
         open_axes = np.flatnonzero(is_open) if can_split else NO_INTS
@@ -226,7 +233,12 @@ class Splitter:
         assert isinstance(counts, NodeCounts)
         yield from self._choose_from(counts)
         counts.discard()  # only now: whoever leaves before may hand them to somebody else
-        self.counts = counts if counts.can_subtract else None
+        self.counts = counts if counts.can_subtract and not self._leaves_rows_out else None
+
+    @property
+    def _leaves_rows_out(self) -> bool:
+        """Are some of the rows in no child of the split?"""
+        return self.result is not None and sum(self.result.sizes) < self.n_rows
 
     def _choose_from(self, counts: NodeCounts) -> Generator[Plan, State, None]:
         if self.criteria.loss is not None:
@@ -255,15 +267,20 @@ class Splitter:
             if best is not None:
                 self._split(best, counts, replace(here, region=self.region))
                 return
-        found = yield from LossChooser(self.criteria, here, self.n_rows, counts).choose()
+        found = yield from LossChooser(self.criteria, here, self.n_rows, counts, self.allowance).choose()
         if found is not None:
             children = [
                 here.child(self.criteria.axes, found.axis, found.threshold, branch)
                 for branch in found.branches
             ]
             self.result = Split(
-                found.axis, found.threshold, found.branches, found.sizes, NO_INTS, children, found.otherwise
-            )
+                found.axis, found.threshold, found.branches, found.sizes, NO_INTS, children, found.otherwise,
+                self._hand_down(found.sizes),
+            )  # fmt: skip
+
+    def _hand_down(self, sizes: Sequence[int]) -> list[int]:
+        """The allowances of children of these sizes."""
+        return hand_down(self.allowance - (self.n_rows - sum(sizes)), sizes)
 
     def _note(self, counts: NodeCounts) -> None:
         """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""
@@ -346,7 +363,7 @@ class Splitter:
         rules, bins = criteria.rules, counts.bins(axis)
         if criteria.axes.is_tree[axis]:
             children = self._find_children(axis, counts)
-            if len(children.at) < 2 or children.words[:, 0].min() < rules.least_rows:
+            if not may_divide(children.words[:, 0], rules.least_rows, self.allowance):
                 return best
             score = self._score_children(purpose, axis, children, counts)
             return self._take_parts(axis, children, score, bins, best)
@@ -462,10 +479,16 @@ class Splitter:
     ) -> BestSplit:
         """The split into these children if it is allowable and beats ``best``, else ``best``."""
         place = NO_INTS if bins is None else np.searchsorted(bins.edges, children.last, side="left")
-        scratch = self._make_scratch(children.at, np.zeros((2, len(children.at)), dtype=np.int64), place)
-        return BestSplit(
-            *take_parts(axis, len(place), score, children.largest, bins, self.criteria.rules, scratch, best)
-        )
+        sizes = np.cumsum(children.words[:, 0])
+        scratch = self._make_scratch(children.at, np.stack([sizes, sizes]), place)
+        if self.allowance:
+            leaving = leaving_of(self.criteria.grid, axis, self._cover(axis), children.branch, self.allowance)
+            scratch = scratch._replace(leaving=leaving)
+        n, rules = len(children.at), self.criteria.rules
+        found = BestSplit(*take_parts(axis, n, score, children.largest, bins, rules, scratch, best))
+        if scratch.leaving is not None:
+            self._stands[axis] = scratch.leaving.stands
+        return found
 
     # -- selections ----------------------------------------------------------------------------------
 
@@ -510,7 +533,7 @@ class Splitter:
         no_split, record = self._no_split(purpose), CANDIDATE[criteria.score_type]
         if criteria.axes.is_tree[axis]:
             children = self._find_children(axis, counts)
-            if len(children.at) > 1 and children.words[:, 0].min() >= least:
+            if may_divide(children.words[:, 0], least, self.allowance):
                 score = self._score_children(purpose, axis, children, counts)
                 if score > no_split:
                     yield np.array([(0, score, children.largest, axis, -1, 0)], dtype=record)
@@ -576,8 +599,9 @@ class Splitter:
         axes, axis = self.criteria.axes, int(best.axis)
         if axes.is_tree[axis]:
             children = self._find_children(axis, counts)
-            threshold, branches = self._cover(axis), children.branch.tolist()
-            edges, sizes = children.last[:-1], children.words[:, 0].tolist()
+            stays = self._stands.get(axis, np.ones(len(children.at), dtype=np.bool_))
+            threshold, branches = self._cover(axis), children.branch[stays].tolist()
+            edges, sizes = children.last[stays][:-1], children.words[stays, 0].tolist()
             otherwise = int(np.argmax(sizes))
         else:
             threshold, branches = int(best.code), [0, 1]
@@ -587,4 +611,5 @@ class Splitter:
         ranges = [here.child(axes, axis, threshold, branch) for branch in branches]
         if self.criteria.loss is None:
             otherwise = -1
-        self.result = Split(axis, threshold, branches, sizes, edges, ranges, otherwise)
+        allowances = self._hand_down(sizes)
+        self.result = Split(axis, threshold, branches, sizes, edges, ranges, otherwise, allowances)

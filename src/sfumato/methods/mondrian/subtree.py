@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.kernels.nodes import Nodes
+from sfumato.methods.mondrian.kernels.problem import REST
 
 Ints = NDArray[np.int64]
 
@@ -46,6 +47,16 @@ def take_subtree(nodes: Nodes, node: int) -> Nodes:
     is_inner = taken.axis >= 0
     first_child = np.where(is_inner, new_number[np.where(is_inner, taken.first_child, 0)], np.int32(-1))
     return taken._replace(first_child=first_child)
+
+
+def name_no_others(nodes: Nodes, is_tree: NDArray[np.bool_]) -> Nodes:
+    """The tree where a rest takes the values that no branch names, and nothing else does: they are left out."""
+    splits = np.flatnonzero((nodes.axis >= 0) & (nodes.axis < len(is_tree)))
+    splits = splits[is_tree[nodes.axis[splits]]]
+    last = nodes.first_child[splits] + nodes.n_children[splits] - 1
+    otherwise = nodes.otherwise.copy()
+    otherwise[splits[nodes.branch[last] != REST]] = -1
+    return nodes._replace(otherwise=otherwise)
 
 
 class FileRanges(NamedTuple):

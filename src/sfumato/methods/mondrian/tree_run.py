@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,8 +35,10 @@ from sfumato.methods.groups import Grouped
 from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
+from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
+from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
@@ -51,7 +54,7 @@ from sfumato.methods.mondrian.sample import (
     prune,
     trim_tree,
 )
-from sfumato.methods.mondrian.splits import Splitter
+from sfumato.methods.mondrian.splits import Split, Splitter
 from sfumato.methods.mondrian.subtree import (
     FileRanges,
     list_children,
@@ -77,7 +80,7 @@ class TreeRun:
     """One run over a table: let all ``works`` be done and noted, then ask for the recoding.
 
     Samples come from the seed ``sampling``, and so do the boxes. Rows of a group that cannot be loaded at once come in an
-    order that is taken from ``random``.
+    order that is taken from ``random``. As many rows may be left out as the policy allows, or none if ``keeps_all``.
     """
 
     def __init__(
@@ -88,11 +91,17 @@ class TreeRun:
         *,
         random: Random,
         sampling: int = SAMPLE_SEED,
+        keeps_all: bool = False,
         progress: Progress = no_progress,
     ) -> None:
         self.options = policy.options_for(MondrianOptions)
         progress("checking", 0, 1)
         self.problem = problem_of(table, table.axes(self.options.split_only), policy, self.options)
+        self.allowance = 0
+        if keeps_all:
+            self.problem = replace(self.problem, leaves_rows_out=False)
+        elif policy.suppress is not None:
+            self.allowance = policy.suppress.most_rows(table.n_rows)
         self.engine, self.room, self.counters = engine, engine.room, engine.counters
         self.refines = self.options.refines(policy.workload, table.n_rows)
         self.max_rows = min(engine.room.rows, self.options.rows_in_memory or engine.room.rows)
@@ -114,6 +123,9 @@ class TreeRun:
         self._tops = top_levels(self.problem) if self.refines else [0] * len(self._n_splits)
         """The top level of each quasi-identifier, as lists have them."""
         self._n_grown = 0
+        self.meter = ErrorMeter.of(policy, table.columns) if policy.leaves_rows_out else None
+        """Tells the better one of two runs."""
+        self.errors = [] if self.meter is None else [0] * len(self.meter.tasks)
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
@@ -131,7 +143,7 @@ class TreeRun:
         self.progress("splitting", 0, rows.n_rows)
         known = self._criteria.whole([domain.n_codes for domain in self.problem.domains])
         known = known.with_covers(axes, find_covers(axes, self.table.code_ends))
-        root = Leaf(0, known, rows.n_rows)
+        root = Leaf(0, known, rows.n_rows, allowance=self.allowance)
         if (
             self.options.scale == ROTHKO_S and self._sample_size(rows) < rows.n_rows
         ):  # also where all could be loaded
@@ -141,6 +153,8 @@ class TreeRun:
 
     def note(self, piece: GrownPiece) -> None:
         """Keep what the recoding and the figures need of a piece."""
+        if self.errors:
+            self.errors = [sum(both) for both in zip(self.errors, piece.errors, strict=True)]
         if piece.nodes is None:
             self._covers[piece.leaf] = piece.covers[0]
             return
@@ -170,6 +184,8 @@ class TreeRun:
             self._plan_recoding(),
             begun,
             self.refines,
+            leaf.allowance,
+            self.meter if self.errors else None,
             threads=self.engine.threads,
             progress=self._report_grown,
         )
@@ -203,7 +219,7 @@ class TreeRun:
         """The leaves below a leaf, split level by level while the counts of all large ones fit in memory."""
         leaves, is_first = [leaf], True
         while large := [one for one in leaves if not one.is_final and one.n_rows > self.max_rows]:
-            splitters = [Splitter(self._criteria, one.known, one.n_rows) for one in large]
+            splitters = [Splitter(self._criteria, one.known, one.n_rows, one.allowance) for one in large]
             if not is_first and not self._fit_one_pass(splitters, len(leaves)):
                 break
             families = self._find_families(large, splitters)
@@ -269,7 +285,10 @@ class TreeRun:
         while undecided := [at for at, splitter in enumerate(splitters) if not splitter.is_decided]:
             undecided = [at for at in undecided if at not in waiting]
             plan_at = {large[at].node: place for place, at in enumerate(undecided)}
-            places = np.array([plan_at.get(number, len(undecided)) for number in numbers], dtype=np.uint16)
+            nowhere = [len(undecided)]  # of rows that are left out
+            places = np.array(
+                [plan_at.get(number, len(undecided)) for number in numbers] + nowhere, dtype=np.uint16
+            )
             to = None if len(numbers) == 1 else TreePlaces(descent, places, len(undecided) + 1)
             self.counters.frequency_groups += len(undecided) + len(waiting)
             keeps_counts = self.room.keeps_counts
@@ -297,25 +316,41 @@ class TreeRun:
             axis=split.axis,
             threshold=split.threshold,
             branches=split.branches,
-            otherwise=split.otherwise,
+            otherwise=self._name_others(split),
         )
         siblings = None if splitter.counts is None else Siblings(len(children), splitter.counts)
+        each = zip(children, split.ranges, split.sizes, split.allowances, strict=True)
         return [
-            Leaf(*child, siblings=siblings) for child in zip(children, split.ranges, split.sizes, strict=True)
+            Leaf(number, known, n_rows, siblings=siblings, allowance=allowance)
+            for number, known, n_rows, allowance in each
         ]
+
+    def _name_others(self, split: Split) -> int:
+        """Which child takes what no branch names: where rows may be left out, along a hierarchy only a rest does."""
+        leaves_others = self.policy.leaves_rows_out and self.problem.axes.is_tree[split.axis]
+        return -1 if leaves_others and split.branches[-1] != REST else split.otherwise
 
     def _divide_rows(self, leaf: Leaf, rows: Rows, leaves: Sequence[Leaf], level: int) -> Iterator[Piece]:
         """Divide the rows of ``leaf`` over its leaves, and go on with each."""
-        if len(leaves) == 1:
-            yield from self._publish_large_group(leaves[0], rows)
+        if leaves[0] is leaf:
+            yield from self._publish_large_group(leaf, rows)
             return
         nodes, numbers = self._top.take_below(leaf.node)
         part_of = {one.node: at for at, one in enumerate(leaves)}
-        part_of_node = np.array([part_of.get(number, 0) for number in numbers], dtype=np.uint32)
-        places = TreePlaces(Descent(nodes, self.problem.axes), part_of_node, len(leaves))
+        part_of_node = [part_of.get(number, 0) for number in numbers]
+        n_parts = len(leaves)
+        if (
+            sum(one.n_rows for one in leaves) < rows.n_rows
+        ):  # rows that are left out come to a part of their own
+            part_of_node, n_parts = [*part_of_node, n_parts], n_parts + 1
+        places = TreePlaces(
+            Descent(nodes, self.problem.axes), np.array(part_of_node, dtype=np.uint32), n_parts
+        )
         parts = self._divide(rows, places)
+        for left_out in parts[len(leaves) :]:
+            self.engine.discard(left_out)
         self._count_repartition(level + 1)
-        for one, own_rows in zip(leaves, parts, strict=True):
+        for one, own_rows in zip(leaves, parts, strict=False):
             if one.is_final:
                 yield from self._publish_large_group(one, own_rows)
             else:
@@ -443,16 +478,21 @@ class TreeRun:
         if self.problem.slices:
             asked = Asked([CoverPlan(self.problem.axes, has_spans=True)])
             (covers,) = self.engine.gather(rows, asked, stage="counting")
+        errors: Sequence[int] = ()
+        if self.meter is not None and self.errors:
+            (errors,) = self.engine.gather(rows, Asked([ErrorPlan(self.meter)]), stage="counting")
         work = LargeGroup(
             leaf.node,
             covers,
             self._top.path(leaf.node),
             self._plan_recoding(),
             {} if rows.n_rows <= self.room.rows else self._compute_statistics(rows),
+            errors,
             self._report_grown,
         )
         for part in scatter(self.engine, rows, self.random.spawn(1)[0], stage="dividing"):
             yield part, work
+            work = replace(work, errors=[0] * len(errors))  # they are those of all parts
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         if not OneGroup(self.policy).columns:
@@ -467,7 +507,8 @@ class TreeRun:
             for domain, own in itertools.zip_longest(problem.domains, problem.slices)
         ]
         return RecodingPlan(
-            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices, policy.excludes_in_labels
+            domains, problem.axes.root, policy.output, policy.schema.left_out, problem.slices,
+            policy.excludes_in_labels, policy.leaves_rows_out,
         )  # fmt: skip
 
     def _divide(self, rows: Rows, places: Places) -> Sequence[Rows]:

@@ -72,9 +72,10 @@ class Specialization:
         started = start_on_table(engine, table, policy, progress=progress)
         run = GridRun(started, table, policy, random=random, progress=progress)
         name = policy.method.name
-        return draft_groups(
+        draft, _ = draft_groups(
             run, started, table, policy, random=random, method=name, extras=extras, progress=progress
         )
+        return draft
 
 
 METHOD: Method = Specialization()

@@ -60,6 +60,8 @@ class MethodOptions(Part):
     """Has each row a box of its own, whose risk is counted against a side table?"""
     narrows_cells: ClassVar[bool] = False
     """May a policy say what ranges of numbers are narrowed to, and how rests are labelled?"""
+    may_leave_rows_out: ClassVar[bool] = False
+    """May a policy let rows be left out?"""
     promises_itself: ClassVar[bool] = False
     """May a policy leave out its requirements?"""
 
@@ -119,6 +121,16 @@ class MethodOptions(Part):
     def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
         """Why groups cannot count people; None if they can."""
         return f"{self.name} counts rows, and no people yet; write unit: row, or leave it out."
+
+    def object_to_suppression(self) -> str | None:
+        """Why no row may be left out; None if some may."""
+        if self.may_leave_rows_out:
+            return None
+        if self.is_private:
+            return (
+                "which rows are left out would tell of the people in them, outside the budget; leave it out."
+            )
+        return f"{self.name} leaves no row out; leave out the key, or use mondrian."
 
     def without_workload(self) -> Self | None:
         """As much of the options as is checked where the tasks are not known; None if that is nothing."""

@@ -168,6 +168,7 @@ class MondrianOptions(MethodOptions):
     meaning: ClassVar[str] = "Recursive splits, local to each group."
     name: ClassVar[str] = "mondrian"
     narrows_cells: ClassVar[bool] = True
+    may_leave_rows_out: ClassVar[bool] = True
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> MondrianOptions:
@@ -319,6 +320,14 @@ class MondrianOptions(MethodOptions):
         if self.scale == ROTHKO_S or self.rows_in_memory:
             given = "scale: rothko-s" if self.scale == ROTHKO_S else "rows-in-memory"
             return f"people are counted where all rows are in memory; leave out {given}, or write unit: row."
+        return None
+
+    def object_to_suppression(self) -> str | None:
+        if self.scale == ROTHKO_S:
+            return (
+                "rothko-s splits by a sample, and which rows are left out is decided by counts of all; "
+                "leave it out, or use rothko-t."
+            )
         return None
 
     def without_workload(self) -> MondrianOptions:

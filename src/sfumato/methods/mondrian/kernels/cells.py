@@ -20,13 +20,9 @@ from numpy.typing import NDArray
 
 from sfumato.kernels.compile import inner
 from sfumato.kernels.information import information
-from sfumato.methods.mondrian.kernels.choose import (
-    children_are_large,
-    no_split,
-    take_children,
-    take_threshold,
-)
+from sfumato.methods.mondrian.kernels.choose import no_split, take_children, take_threshold
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children
+from sfumato.methods.mondrian.kernels.leave_out import may_divide, note_children
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
 from sfumato.methods.mondrian.kernels.rules import least_rows_of
 from sfumato.methods.mondrian.kernels.scores import within_limit
@@ -346,8 +342,9 @@ def choose_children_by_cells(part, cover_of, best, grid, cells, rules, table, sc
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
-            if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
+            if m < 2 or not may_divide(rows_to[:m], least_rows_of(rules, m), scratch.leaving):
                 continue
+            note_children(axis, cover_of[axis], m, grid, scratch.leaving, scratch)
             score = score_groups(part, rows_to[:m], cells, table, scratch.order, scratch.score)
             largest = rows_to[0]
             for j in range(1, m):

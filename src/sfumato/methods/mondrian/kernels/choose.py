@@ -16,6 +16,7 @@ import numpy as np
 
 from sfumato.kernels.compile import inner
 from sfumato.methods.mondrian.kernels.frequency import first_reaching
+from sfumato.methods.mondrian.kernels.leave_out import standing_pay
 from sfumato.methods.mondrian.kernels.people import (
     counts_only_people,
     fill_between_limits,
@@ -188,22 +189,13 @@ def choose_axis(axis, m, n, x, node, shift, part, bins, targets, rules, table, s
 
 
 @inner(borrows=True)
-def children_are_large(rows_to, least_rows):
-    """Has every group that ``fill_children`` made enough rows?"""
-    before = np.int64(0)
-    for j in range(rows_to.shape[0]):
-        if rows_to[j] - before < least_rows:
-            return False
-        before = rows_to[j]
-    return True
-
-
-@inner(borrows=True)
-def children_hold(part, bins, m, rules, scratch):
-    """Does every child, of which each has enough rows, satisfy the requirement?
+def children_hold(part, bins, m, rules, leaving, scratch):
+    """Does every child satisfy the requirement, or may those that fail be left out? Each has enough rows, or may be.
 
     They are the groups that ``fill_children`` made; of rows that were counted, child j ends with bin scratch.place[j].
     """
+    if leaving is not None:
+        return standing_pay(part, bins, m, rules, leaving, scratch)
     return sensitive_children_hold(part, bins, m, rules, rules.sensitive, scratch)
 
 
@@ -231,8 +223,10 @@ def sensitive_children_hold(part, bins, m, rules, sensitive, scratch):
 
 @inner(borrows=True)
 def take_children(part, bins, axis, m, score, largest, rules, scratch, best):
-    """The split into m children, of which each has enough rows, if it is allowable and beats ``best``; else ``best``."""
+    """The split into m children that ``may_divide`` admits if it is allowable and beats ``best``; else ``best``."""
     is_tie = score == best.score and largest == best.largest and axis < best.axis
-    if (is_tie or beats(score, largest, best)) and children_hold(part, bins, m, rules, scratch):
+    if (is_tie or beats(score, largest, best)) and children_hold(
+        part, bins, m, rules, scratch.leaving, scratch
+    ):
         return BestSplit(np.int64(axis), np.int64(-1), score, largest)
     return best

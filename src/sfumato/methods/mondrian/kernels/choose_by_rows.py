@@ -10,7 +10,6 @@ import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
 from sfumato.methods.mondrian.kernels.choose import (
-    children_are_large,
     children_hold,
     choose_axis,
     no_split,
@@ -35,6 +34,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     sort,
     words_of_several,
 )
+from sfumato.methods.mondrian.kernels.leave_out import may_divide, note_children
 from sfumato.methods.mondrian.kernels.people import counts_only_people, nearest_limit
 from sfumato.methods.mondrian.kernels.problem import COVER, HIGH, IS_EXACT, LOW
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
@@ -217,7 +217,8 @@ def choose_children(part, cover_of, best, grid, targets, rules, table, scratch):
         here = grid.axis[axis]
         if here.is_tree and here.may_split and grid.node[cover_of[axis]].n_children > 0:
             m = fill_children(part, axis, cover_of[axis], grid, scratch)
-            if m > 1 and children_are_large(scratch.total[0, :m], least_rows_of(rules, m)):
+            if m > 1 and may_divide(scratch.total[0, :m], least_rows_of(rules, m), scratch.leaving):
+                note_children(axis, cover_of[axis], m, grid, scratch.leaving, scratch)
                 score, largest = score_children(part, m, targets, targets.several, table, scratch)
                 best = take_children(part, None, axis, m, score, largest, rules, scratch, best)
     return best
@@ -322,8 +323,9 @@ def choose_median(part, bounds, grid, rules, scratch):
         if low[axis] < high[axis]:
             if is_tree:
                 m = fill_children(part, axis, cover_of[axis], grid, scratch)
-                are_large = m > 1 and children_are_large(scratch.total[0, :m], least_rows_of(rules, m))
-                if are_large and children_hold(part, None, m, rules, scratch):
+                may = m > 1 and may_divide(scratch.total[0, :m], least_rows_of(rules, m), scratch.leaving)
+                note_children(axis, cover_of[axis], m, grid, scratch.leaving, scratch)
+                if may and children_hold(part, None, m, rules, scratch.leaving, scratch):
                     return axis, np.int64(-1)
             else:
                 found, code = best_median(part, axis, low[axis], high[axis], rules, scratch)

@@ -111,12 +111,12 @@ def nodes_by_loss(axis, top, m, n, node, grid, targets, rules, loss, table, scra
 
 
 @kernel
-def children_by_loss(axis, top, m, n, node, grid, targets, loss, table, scratch, stands):
+def children_by_loss(axis, top, m, n, node, leaves_rest, grid, targets, loss, table, scratch, stands):
     """``take_all_children``, of which these stand alone."""
     for child in range(stands.shape[0]):
         scratch.listed_splits.stands[child] = stands[child]
     best = nothing_yet(n)
-    return take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best)
+    return take_all_children(axis, top, m, n, node, leaves_rest, grid, targets, loss, table, scratch, best)
 
 
 # ---- cells -----------------------------------------------------------------------------------------

@@ -23,6 +23,12 @@ from sfumato.methods.mondrian.kernels.choose_by_rows import (
     score_unsplit,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover, range_of, rank_again
+from sfumato.methods.mondrian.kernels.leave_out import (
+    fewest_to_split,
+    fill_standing,
+    hand_down,
+    order_standing,
+)
 from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first
 from sfumato.methods.mondrian.kernels.problem import (
     BLOCK,
@@ -173,10 +179,15 @@ def divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, places):
 
 
 @inner(borrows=True)
-def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, scratch):
-    """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use."""
+def divide_by_tree(part, node, nodes, n_nodes, axis, parent, grid, rules, leaving, scratch):
+    """Carry out a split into the children of the hierarchy node ``parent``; returns how many are in use and stand."""
     m = fill_children(part, axis, parent, grid, scratch)
-    arrange(part, scratch.order)
+    if leaving is not None:
+        fill_standing(part, None, m, rules, leaving, scratch)
+        m, _ = order_standing(m, leaving, scratch)
+        arrange(part, scratch.key[: part.shape[0]])
+    else:
+        arrange(part, scratch.order)
     nodes[node].threshold = parent
     start, before = nodes[node].start, np.int64(0)
     for j in range(m):
@@ -223,14 +234,17 @@ def fill_child_bounds(here, axis, branch, border, grid, out):
 
 
 @inner
-def lengthen(stack, bounds, n):
-    """Copies of both with room for n more nodes."""
+def lengthen(stack, bounds, allowed, n):
+    """Copies with room for n more nodes; of allowances only if there are any."""
     new_stack = np.empty(stack.shape[0] + n, dtype=np.int64)
     new_bounds = np.empty((stack.shape[0] + n, bounds.shape[1], bounds.shape[2]), dtype=np.int64)
     for node in range(stack.shape[0]):
         new_stack[node] = stack[node]
         copy_bounds(bounds[node], new_bounds[node])
-    return new_stack, new_bounds
+    new_allowed = np.zeros(allowed.shape[0] + n if allowed.shape[0] > 0 else 0, dtype=np.int64)
+    for node in range(allowed.shape[0]):
+        new_allowed[node] = allowed[node]
+    return new_stack, new_bounds, new_allowed
 
 
 @inner(borrows=True)
@@ -280,11 +294,11 @@ def choose_split(part, codes, bounds, least_gain, grid, targets, cells, rules, t
 
 
 @inner(borrows=True)
-def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, scratch):
+def divide(part, codes, node, nodes, n_nodes, axis, code, cover_of, grid, rules, scratch):
     """Carry out a split and append the children: (how many there are, the border, see ``fill_child_bounds``)."""
     m, border = np.int64(2), np.int64(-1)
     if grid.axis[axis].is_tree:
-        m = divide_by_tree(part, node, nodes, n_nodes, axis, cover_of, grid, scratch)
+        m = divide_by_tree(part, node, nodes, n_nodes, axis, cover_of, grid, rules, scratch.leaving, scratch)
     else:
         border = divide_by_threshold(part, codes, node, nodes, n_nodes, axis, code, scratch.places)
     nodes[node].axis, nodes[node].first_child, nodes[node].n_children = axis, n_nodes, m
@@ -327,8 +341,8 @@ def part_by_node(part, split, grid):
 
 
 @inner(borrows=True)
-def divide_by_children(part, axis, top, grid, rules, node, nodes, n_nodes, scratch):
-    """Carry out a split into the children of ``top`` that stand alone, and the rest.
+def divide_by_children(part, axis, top, leaves_rest, grid, rules, node, nodes, n_nodes, scratch):
+    """Carry out a split into the children of ``top`` that stand alone, and the rest, unless that is left out.
 
     Returns (how many parts there are, which of them takes values that are not here).
     """
@@ -355,15 +369,16 @@ def divide_by_children(part, axis, top, grid, rules, node, nodes, n_nodes, scrat
         n_rows += rows
         n_alone += 1
     if n_rows < part.shape[0]:
-        append(n_nodes + n_alone, start + n_rows, nodes[node].end, np.int64(REST), nodes)
+        if not leaves_rest:
+            append(n_nodes + n_alone, start + n_rows, nodes[node].end, np.int64(REST), nodes)
+            otherwise = n_alone
+            n_alone += 1
         for j in range(n_parts):
             before = scratch.total[0, j - 1] if j > 0 else np.int64(0)
             if not stands[scratch.code[j]]:
                 for i in range(before, scratch.total[0, j]):
                     key[n_rows] = scratch.order[i]
                     n_rows += 1
-        otherwise = n_alone
-        n_alone += 1
     arrange(part, key)
     return n_alone, otherwise
 
@@ -373,7 +388,7 @@ def divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch)
     """Carry out a split by loss and append the children: (how many there are, the last code that goes left)."""
     if split.kind == CHILDREN:
         m, otherwise = divide_by_children(
-            part, split.axis, split.number, grid, rules, node, nodes, n_nodes, scratch
+            part, split.axis, split.number, split.n_left > 0, grid, rules, node, nodes, n_nodes, scratch
         )
         threshold = split.number
     else:
@@ -386,7 +401,10 @@ def divide_by_loss(part, split, node, nodes, n_nodes, top, grid, rules, scratch)
             n_first = part_by_node(part, split, grid)
             first, second, threshold, otherwise = split.number, np.int64(REST), top, np.int64(1)
         append(n_nodes, start, start + n_first, first, nodes)
-        append(n_nodes + 1, start + n_first, end, second, nodes)
+        if split.n_left > 0:
+            m, otherwise = np.int64(1), np.int64(0)
+        else:
+            append(n_nodes + 1, start + n_first, end, second, nodes)
     own = nodes[node]
     own.axis, own.threshold, own.first_child, own.n_children = split.axis, threshold, n_nodes, m
     own.otherwise = otherwise
@@ -407,9 +425,30 @@ def split_by_loss(part, bounds, node, nodes, n_nodes, grid, targets, rules, loss
     return split.axis, m, border
 
 
+@inner(borrows=True)
+def take_allowance(allowed, depth, leaving):
+    """The allowance of the open node that comes next is that of the node being split."""
+    if leaving is not None:
+        leaving.allowance[0] = allowed[depth]
+
+
+@inner(borrows=True)
+def share_allowance(part, nodes, n_nodes, m, leaving):
+    """Hand down what a split of these rows into the last m nodes has left of its allowance."""
+    if leaving is not None:
+        hand_down(np.int64(part.shape[0]), nodes, n_nodes - m, m, leaving)
+
+
+@inner(borrows=True)
+def open_allowance(allowed, depth, child, leaving):
+    """The allowance of a child, which is an open node now."""
+    if leaving is not None:
+        allowed[depth] = leaving.share[child]
+
+
 @kernel
 def fill_subtree(
-    rows, codes, nodes, once, bounds, least_gain, grid, targets, cells, rules, loss, table, scratch
+    rows, codes, nodes, once, bounds, allowed, least_gain, grid, targets, cells, rules, loss, table, scratch
 ):
     """Grow everything below node 0, depth first, or with ``once`` split node 0 alone; returns the number of nodes.
 
@@ -420,6 +459,7 @@ def fill_subtree(
                                           they stand in ``rows``; COVER, the hierarchy node that covers the rows on a
                                           tree attribute; IS_EXACT, are low and high those of the rows?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
+    allowed  (capacity,)          IN+OUT  how many rows each of them may leave out; no room without scratch.leaving
     least_gain                            Median takes the splits that gain less; None: it takes none
     targets  Targets or None      IN      None: Median takes all
     cells    Cells or None        IN      None: targets are scored over parts as they are
@@ -434,7 +474,8 @@ def fill_subtree(
         depth -= 1
         node = stack[depth]
         start, end = nodes[node].start, nodes[node].end
-        if end - start < max(2 * rules.least_rows, 2):
+        take_allowance(allowed, depth, scratch.leaving)
+        if end - start < fewest_to_split(rules.least_rows, scratch.leaving):
             continue
         copy_bounds(bounds[depth], here)
         part = rows[start:end]
@@ -445,7 +486,7 @@ def fill_subtree(
             if axis < 0:
                 continue
             m, border = divide(
-                part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, scratch
+                part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, rules, scratch
             )
         else:
             axis, m, border = split_by_loss(
@@ -454,10 +495,12 @@ def fill_subtree(
             if axis < 0:
                 continue
         if depth + m > stack.shape[0]:
-            stack, bounds = lengthen(stack, bounds, stack.shape[0] + m)
+            stack, bounds, allowed = lengthen(stack, bounds, allowed, stack.shape[0] + m)
         n_nodes += m
+        share_allowance(part, nodes, n_nodes, m, scratch.leaving)
         for child in range(n_nodes - 1, n_nodes - m - 1, -1):
             stack[depth] = child
+            open_allowance(allowed, depth, child - (n_nodes - m), scratch.leaving)
             fill_child_bounds(here, axis, nodes[child].branch, border, grid, bounds[depth])
             depth += 1
         if once:

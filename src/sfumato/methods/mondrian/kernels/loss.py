@@ -45,6 +45,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
     unpack,
     words_of_several,
 )
+from sfumato.methods.mondrian.kernels.leave_out import allowance_of
 from sfumato.methods.mondrian.kernels.people import fill_between_limits, people_on_both_sides
 from sfumato.methods.mondrian.kernels.people_parts import are_few_to_look_at, fill_stands_of_people
 from sfumato.methods.mondrian.kernels.problem import (
@@ -55,6 +56,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     LOW,
     ONE_NODE,
     THRESHOLD,
+    UNIT,
     LossSplit,
 )
 from sfumato.methods.mondrian.kernels.rules import TWO, fill_walk, is_sample, least_rows_of, part_holds
@@ -167,7 +169,7 @@ def wins(score, largest, axis, kind, number, best):
 @inner(borrows=True)
 def nothing_yet(n):
     """What any split of n rows that gains something beats."""
-    return LossSplit(np.int64(-1), np.int64(-1), np.int64(-1), 0.0, np.int64(n))
+    return LossSplit(np.int64(-1), np.int64(-1), np.int64(-1), 0.0, np.int64(n), np.int64(0))
 
 
 @inner(borrows=True)
@@ -227,19 +229,28 @@ def may_win(value, bits, limit):
 
 
 @inner(borrows=True)
-def list_candidate(number, place, other, n_first, value, bits, n_listed, listed):
+def list_candidate(number, place, other, n_first, n_left, value, bits, n_listed, listed):
     """Write down a candidate."""
+    listed.n_left[n_listed] = n_left
     listed.number[n_listed], listed.first[n_listed], listed.last[n_listed] = number, place, other
     listed.n_first[n_listed], listed.score[n_listed] = n_first, over_bits(value, bits)
 
 
 @inner(borrows=True)
-def take_if_better(axis, kind, number, n_first, n, value, bits, best):
+def take_if_better(axis, kind, number, n_first, n, n_left, value, bits, best):
     """A candidate if it is better than the best one, else that one."""
     score, largest = over_bits(value, bits), max(n_first, n - n_first)
     if score > 0.0 and wins(score, largest, axis, kind, number, best):
-        return LossSplit(axis, np.int64(kind), number, score, largest)
+        return LossSplit(axis, np.int64(kind), number, score, largest, np.int64(n_left))
     return best
+
+
+@inner(borrows=True)
+def pays(gain, n_left, n, row_price):
+    """Does a split of n rows gain more than the rows that it leaves out cost?"""
+    if np.float64(n_left) * np.float64(row_price) > 1.001 * UNIT * np.float64(n):
+        return False  # no split gains as much, and the product might not fit
+    return gain > n_left * row_price
 
 
 @inner(borrows=True)
@@ -299,10 +310,10 @@ def walk_thresholds(
         bits = whole - information(n_first, table) - information(n - n_first, table)
         value = value_of_two(n_first, n, gain, bits, node, node_bits, targets, loss, table, listed)
         if is_listed:
-            list_candidate(code[t], t, np.int64(goes_left), n_first, value, bits, n_listed, listed)
+            list_candidate(code[t], t, np.int64(goes_left), n_first, 0, value, bits, n_listed, listed)
             n_listed += 1
         elif may_win(value, bits, limit):
-            best = take_if_better(axis, THRESHOLD, code[t], n_first, n, value, bits, best)
+            best = take_if_better(axis, THRESHOLD, code[t], n_first, n, 0, value, bits, best)
             limit = limit_of(best)
     return n_listed, best
 
@@ -311,12 +322,15 @@ def walk_thresholds(
 def walk_nodes(axis, top, m, n, node, is_listed, grid, targets, rules, loss, table, scratch, best):
     """The hierarchy nodes below ``top``, which covers the rows, that may be told apart: list them, or find the best.
 
+    A node may also be told apart from a rest that is left out. That a node is left out need not be looked at: then the
+    rest has a cover of its own, which is such a node.
+
     scratch.code[:m], scratch.total[:, :m]   IN   as in ``walk_thresholds``, all of the axis
     scratch.listed_splits                    OUT  number: the node; first, last: the places of its codes
     Returns (how many are listed, the best one).
     """
     code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
-    least_rows = least_rows_of(rules, 2)
+    least_rows, allowance = least_rows_of(rules, 2), allowance_of(scratch.leaving)
     width = grid.node[top].high - grid.node[top].low - 1
     whole, node_bits = information(n, table), np.int64(0)
     if targets is not None:
@@ -334,25 +348,37 @@ def walk_nodes(axis, top, m, n, node, is_listed, grid, targets, rules, loss, tab
             n_first = total[0, j - 1] - (total[0, i - 1] if i > 0 else 0)
             if n_first < least_rows:
                 break  # so have all nodes below
-            if n - n_first < least_rows:
+            n_rest = n - n_first
+            may_stand, may_leave = n_rest >= least_rows, 0 < n_rest <= allowance
+            if not (may_stand or may_leave):
                 continue
-            first_out, last_out = code[j] if i == 0 else code[0], code[i - 1] if j == m else code[m - 1]
-            rest = grid.node[cover(grid, top, first_out, last_out)]
-            gain = own.price * (
-                n_first * (width - (own_node.high - own_node.low - 1))
-                + (n - n_first) * (width - (rest.high - rest.low - 1))
-            )
             if targets is not None:
                 for w in range(1, node.shape[0]):
                     listed.parts[0, w] = total[w, j - 1] - (total[w, i - 1] if i > 0 else 0)
-            bits = whole - information(n_first, table) - information(n - n_first, table)
-            value = value_of_two(n_first, n, gain, bits, node, node_bits, targets, loss, table, listed)
-            if is_listed:
-                list_candidate(here, i, j, n_first, value, bits, n_listed, listed)
-                n_listed += 1
-            elif may_win(value, bits, limit):
-                best = take_if_better(axis, ONE_NODE, here, n_first, n, value, bits, best)
-                limit = limit_of(best)
+            bits = whole - information(n_first, table) - information(n_rest, table)
+            gain = own.price * n_first * (width - (own_node.high - own_node.low - 1))
+            if may_stand:
+                first_out, last_out = code[j] if i == 0 else code[0], code[i - 1] if j == m else code[m - 1]
+                rest = grid.node[cover(grid, top, first_out, last_out)]
+                more = own.price * n_rest * (width - (rest.high - rest.low - 1))
+                value = value_of_two(
+                    n_first, n, gain + more, bits, node, node_bits, targets, loss, table, listed
+                )
+                if is_listed:
+                    list_candidate(here, i, j, n_first, 0, value, bits, n_listed, listed)
+                    n_listed += 1
+                elif may_win(value, bits, limit):
+                    best = take_if_better(axis, ONE_NODE, here, n_first, n, 0, value, bits, best)
+                    limit = limit_of(best)
+            if may_leave and pays(gain, n_rest, n, loss.row):
+                gain -= n_rest * loss.row
+                value = value_of_two(n_first, n, gain, bits, node, node_bits, targets, loss, table, listed)
+                if is_listed:
+                    list_candidate(here, i, j, n_first, n_rest, value, bits, n_listed, listed)
+                    n_listed += 1
+                elif may_win(value, bits, limit):
+                    best = take_if_better(axis, ONE_NODE, here, n_first, n, n_rest, value, bits, best)
+                    limit = limit_of(best)
     return n_listed, best
 
 
@@ -365,16 +391,17 @@ def take_best(axis, kind, n_listed, n, listed, best):
         score, n_first = listed.score[c], listed.n_first[c]
         largest = max(n_first, n - n_first)
         if score > 0.0 and wins(score, largest, axis, kind, listed.number[c], best):
-            best = LossSplit(axis, np.int64(kind), listed.number[c], score, largest)
+            best = LossSplit(axis, np.int64(kind), listed.number[c], score, largest, listed.n_left[c])
     return best
 
 
 @inner(borrows=True)
-def take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best):
+def take_all_children(axis, top, m, n, node, leaves_rest, grid, targets, loss, table, scratch, best):
     """The division into the children of ``top`` that stand alone, and the rest, if it beats ``best``; else ``best``.
 
+    leaves_rest                    is the rest left out? Then it must be few, and pay                       IN
     scratch.listed_splits.stands   (children of the axis,) does each child satisfy the requirement alone?   IN
-    That the rest does, if there is one, is left to the caller.
+    That a rest that stays does, if there is one, is left to the caller.
     """
     code, total, own, listed = scratch.code, scratch.total, loss.axis[axis], scratch.listed_splits
     parent = grid.node[top]
@@ -409,9 +436,16 @@ def take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch
         n_parts += 1
     if n_parts < 2:
         return best
-    score = score_parts(listed.parts, n_parts, own.price * gain, bits, node, targets, loss, table)
+    gain *= own.price
+    if not leaves_rest:
+        n_left = np.int64(0)
+    elif n_left > allowance_of(scratch.leaving) or not pays(gain, n_left, n, loss.row):
+        return best
+    else:
+        gain -= n_left * loss.row
+    score = score_parts(listed.parts, n_parts, gain, bits, node, targets, loss, table)
     if score > 0.0 and wins(score, largest, axis, CHILDREN, top, best):
-        return LossSplit(axis, np.int64(CHILDREN), top, score, largest)
+        return LossSplit(axis, np.int64(CHILDREN), top, score, largest, n_left)
     return best
 
 
@@ -428,7 +462,7 @@ def is_in_first(code, split, goes_left, has_missing, grid):
 
 @inner(borrows=True)
 def two_parts_hold(part, split, goes_left, grid, rules, scratch):
-    """Do both parts of a division in two satisfy the requirement? By the rows themselves."""
+    """Do both parts of a division in two satisfy the requirement, but for one left out? By the rows themselves."""
     key, n, axis = scratch.key, part.shape[0], split.axis
     has_missing = grid.axis[axis].least_code > 0
     if has_only_people(rules.sensitive):
@@ -444,8 +478,8 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
         else:
             after -= 1
             key[after] = i
-    return part_holds(part, key, np.int64(0), first, TWO, rules, scratch) and part_holds(
-        part, key, first, np.int64(n), TWO, rules, scratch
+    return part_holds(part, key, np.int64(0), first, TWO, rules, scratch) and (
+        split.n_left > 0 or part_holds(part, key, first, np.int64(n), TWO, rules, scratch)
     )
 
 
@@ -531,7 +565,7 @@ def take_best_node(part, axis, n_listed, grid, rules, scratch, best):
         if two_parts_hold(part, found, True, grid, rules, scratch):
             return found
         for c in range(n_listed):
-            if listed.number[c] == found.number:
+            if listed.number[c] == found.number and listed.n_left[c] == found.n_left:
                 listed.is_fine[c] = False
 
 
@@ -622,8 +656,11 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
     if not is_sample(rules):
         top = cover(grid, top, scratch.code[0], scratch.code[m - 1])
     rest_holds = fill_stands(part, axis, top, m, grid, rules, sensitive, scratch)
-    if rest_holds and (loss.has_rest or all_stand(top, m, grid, scratch)):
-        best = take_all_children(axis, top, m, n, node, grid, targets, loss, table, scratch, best)
+    all_stay = rest_holds and (loss.has_rest or all_stand(top, m, grid, scratch))
+    if all_stay or allowance_of(scratch.leaving) > 0:
+        best = take_all_children(
+            axis, top, m, n, node, not all_stay, grid, targets, loss, table, scratch, best
+        )
     if not loss.has_rest:
         return best
     _, found = walk_nodes(axis, top, m, n, node, False, grid, targets, rules, loss, table, scratch, best)

@@ -245,7 +245,11 @@ class Loss(NamedTuple):
     weight: float  # of detail beside the targets; 1 without any
     whole: float  # what detail is compared with: the loss of a table that tells nothing; 1 without targets
     has_rest: bool  # may a node be told apart from the rest?
+    row: int  # the price of a row that tells nothing
 
+
+UNIT = 1 << 30
+"""The price of a cell that tells nothing, in a column of the greatest weight."""
 
 THRESHOLD, CHILDREN, ONE_NODE = range(3)
 """Kinds of splits by loss."""
@@ -267,6 +271,7 @@ class LossSplit(NamedTuple):
     )
     score: float
     largest: int  # rows of its largest part
+    n_left: int  # rows that it leaves out
 
 
 class ListedSplits(NamedTuple):
@@ -277,6 +282,7 @@ class ListedSplits(NamedTuple):
     last: NDArray[np.int64]  # (candidates,) place after its last code; threshold: does missing go left?
     n_first: NDArray[np.int64]  # (candidates,) rows of the first part
     score: NDArray[np.float64]  # (candidates,)
+    n_left: NDArray[np.int64]  # (candidates,) rows that are left out
     is_fine: NDArray[np.bool_]  # (candidates,) is it allowable?
     stands: NDArray[np.bool_]  # (children,) does the child satisfy the requirement alone?
     parts: NDArray[np.int64]  # (parts, words)
@@ -289,11 +295,11 @@ class ListedSplits(NamedTuple):
 
 def new_listed_splits(n_candidates: int, n_parts: int, n_words: int) -> ListedSplits:
     """Working space for so many candidates of an axis, into so many parts."""
-    number, first, last, n_first = np.empty((4, n_candidates), dtype=np.int64)
+    number, first, last, n_first, n_left = np.empty((5, n_candidates), dtype=np.int64)
     rest, node, missing = np.zeros((3, n_words), dtype=np.int64)
     return ListedSplits(
         number, first, last, n_first,
-        score=np.empty(n_candidates), is_fine=np.empty(n_candidates, dtype=np.bool_),
+        score=np.empty(n_candidates), n_left=n_left, is_fine=np.empty(n_candidates, dtype=np.bool_),
         stands=np.empty(n_parts, dtype=np.bool_), parts=np.empty((n_parts, n_words), dtype=np.int64),
         rest=rest, node=node, missing=missing, facts=np.empty(4, dtype=np.int64),
         digits=np.zeros(1 << DIGIT, dtype=np.int64),
@@ -307,6 +313,24 @@ class BestSplit(NamedTuple):
     code: int  # the last code that goes left; means nothing along a hierarchy
     score: int | float
     largest: int  # rows of its largest part
+
+
+class Leaving(NamedTuple):
+    """Working space of splits that may leave rows out, see ``kernels.leave_out``."""
+
+    allowance: NDArray[np.int64]  # (1,) rows that the node being split may leave out
+    gain: NDArray[np.int64]  # (children,) leaves that each child in use has less than the node
+    loss: NDArray[np.int64]  # (1,) what a row left out could lose, in leaves
+    stands: NDArray[np.bool_]  # (children,) does each child in use satisfy the requirement?
+    share: NDArray[np.int64]  # (children,) allowances that are handed down
+    key: NDArray[np.int64]  # (children,)
+
+
+def new_leaving(n_children: int) -> Leaving:
+    """Working space for splits into at most so many children."""
+    gain, share, key = np.zeros((3, n_children), dtype=np.int64)
+    allowance, loss = np.zeros((2, 1), dtype=np.int64)
+    return Leaving(allowance, gain, loss, np.zeros(n_children, dtype=np.bool_), share, key)
 
 
 class Scratch(NamedTuple):
@@ -333,6 +357,8 @@ class Scratch(NamedTuple):
     work: NDArray[np.int64]  # see ``work_of``
     listed_splits: ListedSplits | None = None
     stamps: NDArray[np.int32] | None = None  # see ``kernels.people``; None: people are not counted
+    leaving: Leaving | None = None
+    """None: no row may be left out, and numba compiles nothing of what that would need."""
 
 
 def work_of(rules: SensitiveRules | None) -> NDArray[np.int64]:

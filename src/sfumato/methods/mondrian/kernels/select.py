@@ -14,10 +14,11 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels.compile import inner, kernel
-from sfumato.methods.mondrian.kernels.choose import children_are_large, take_children, take_threshold
+from sfumato.methods.mondrian.kernels.choose import take_children, take_threshold
 from sfumato.methods.mondrian.kernels.choose_by_rows import fill_children, fill_sorted
 from sfumato.methods.mondrian.kernels.frequency import cover, fill_totals, first_reaching, range_of, sort
 from sfumato.methods.mondrian.kernels.grow import copy_bounds, divide, fill_child_bounds
+from sfumato.methods.mondrian.kernels.leave_out import fewest_to_split, hand_down, may_divide, note_children
 from sfumato.methods.mondrian.kernels.loss import first_code
 from sfumato.methods.mondrian.kernels.problem import AFTER, COVER, HIGH, IS_EXACT, LAST, LOW, BestSplit
 from sfumato.methods.mondrian.kernels.rules import is_sample, least_rows_of
@@ -179,8 +180,9 @@ def choose_precise(part, bounds, active, weight, queries, grid, rules, scratch):
             if grid.node[parent].n_children == 0:
                 continue
             m = fill_children(part, axis, parent, grid, scratch)
-            if m < 2 or not children_are_large(rows_to[:m], least_rows_of(rules, m)):
+            if m < 2 or not may_divide(rows_to[:m], least_rows_of(rules, m), scratch.leaving):
                 continue
+            note_children(axis, parent, m, grid, scratch.leaving, scratch)
             here, largest = cost_of_children(axis, parent, m, active, queries, grid, scratch)
             best = take_children(part, None, axis, m, here, largest, rules, scratch, best)
             continue
@@ -220,7 +222,7 @@ def fill_otherwise(nodes, m, is_tree):
 
 
 @kernel
-def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules, scratch):
+def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules, leaving, scratch):
     """Split node 0 so that the queries cost less, if that is allowable; returns the number of nodes.
 
     rows     (n, columns) uint32          IN+OUT  with codes of the whole table: not yet ranked again
@@ -228,9 +230,10 @@ def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules
     bounds   (1 + children, 4, axes)      IN+OUT  of node 0 and its children, see ``fill_subtree``
     region   (1 + children, 2, axes)      IN+OUT  of node 0 and its children: AFTER, LAST
     by_loss  do splits go by loss where no query is served? Then bounds stay those of boxes
+    leaving  that of ``scratch``, with the allowance of node 0, those of its children in ``share``   IN+OUT
     """
     part = rows[nodes[0].start : nodes[0].end]
-    if part.shape[0] < max(2 * rules.least_rows, 2):
+    if part.shape[0] < fewest_to_split(rules.least_rows, leaving):
         return np.int64(1)
     here = bounds[0]
     if by_loss:
@@ -245,7 +248,9 @@ def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules
     axis, code = choose_precise(part, here, active[:n_active], weight, queries, grid, rules, scratch)
     if axis < 0:
         return np.int64(1)
-    m, border = divide(part, None, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, scratch)
+    m, border = divide(part, None, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, rules, scratch)
+    if leaving is not None:
+        hand_down(np.int64(part.shape[0]), nodes, np.int64(1), m, leaving)
     if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
     if by_loss:
