@@ -303,3 +303,28 @@ def test_queries_enclose_the_truth():
         true = sum(map(holds, ROWS))
         answer = release.query(f"COUNT(*) WHERE {where}")
         assert answer.low <= true <= answer.high, where
+
+
+PRIVATE = """
+attributes:
+  zip:     {role: quasi-identifier, hierarchy: {mask: 5}, values: ZIPS, finest: 2}
+  day:     {role: quasi-identifier, type: date, bounds: [2020-01-01, 2021-12-31], finest: quarter}
+  country: {role: quasi-identifier, hierarchy: {library: countries}, finest: region}
+  ill:     {role: sensitive, values: [a, b]}
+workload: [classify: ill]
+method: {diffgen: {epsilon: 5}}
+""".replace("ZIPS", "['53715', '53703', '53201', '02139', '02142', '94110']")
+
+
+def test_a_private_release_publishes_nothing_finer_and_verifies(tmp_path):
+    table = TABLE.select(["zip", "day", "country", "ill"])
+    release = sf.publish(table, sf.Policy.parse(PRIVATE), seed=1)
+    shown = {name: {label.removesuffix(" or missing") for label in release.table[name].to_pylist() if label} for name in
+             ("zip", "day", "country")}  # fmt: skip
+    assert all(len(label.rstrip("*")) <= 3 for label in shown["zip"])
+    assert all(re.fullmatch(r"\*|\d{4}(-Q\d)?", label) for label in shown["day"])
+    assert shown["country"] <= {"*", "Africa", "Americas", "Antarctic", "Asia", "Europe", "Oceania"}
+    release.write(tmp_path / "out")
+    verify_folder(tmp_path / "out").raise_if_failed()
+    with pytest.raises(InputError, match="a private release answers no question for its values"):
+        release.query("COUNT(*) WHERE country = 'DE'")

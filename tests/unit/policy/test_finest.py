@@ -222,6 +222,14 @@ def test_hierarchies_lose_what_is_finer():
     assert [tree.labels[tree.leaf_nodes[c]] for c in zips.locate(tree, ["53703", "53"])] == ["537**", "53"]
 
 
+@pytest.mark.parametrize("hierarchy", ["{mask: 5}", "{library: us-zip}"])
+def test_a_value_that_is_not_declared_has_no_place_beside_one_that_is(hierarchy):
+    zips = column(f"hierarchy: {hierarchy}, values: ['53715', '60601'], finest: 1")
+    tree = zips.build_hierarchy(())
+    found = zips.locate(tree, ["53715", "53716", "60601"]).tolist()
+    assert [code < 0 for code in found] == [False, True, False]
+
+
 def test_labels_that_a_cut_would_leave_in_two_places_are_refused():
     with pytest.raises(PolicyError, match="stand in several places"):
         column("hierarchy: {tree: {Any: {x: {other: [a, b]}, y: {other: [c, d]}}}}, finest: 1")
