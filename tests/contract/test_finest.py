@@ -10,6 +10,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,12 +79,12 @@ def policy(rest: str = "", columns: str = COLUMNS) -> sf.Policy:
     return sf.Policy.parse(f"{columns}{REQUIRE}{rest}")
 
 
-def ends(label: str) -> tuple[str, str, str, str]:
+def ends(label: str) -> tuple[str | Any, ...]:
     found = re.fullmatch(r"([\[(])(.+), (.+)([\])])", label)
     return found.groups() if found else ("[", label, label, "]")
 
 
-def fault(name: str, label: str | None, value: object) -> str | None:
+def fault(name: str, label: str | None, value: Any) -> str | None:
     """What is wrong with a label of that value: it is too fine, or does not cover it; None if nothing is."""
     if label is None:
         return None if value is None else "not missing"
@@ -104,8 +105,8 @@ def fault(name: str, label: str | None, value: object) -> str | None:
     if name in ("day", "seen"):
         forms = {"day": (f"{value:%Y-%m}", f"{value:%Y}-Q{(value.month + 2) // 3}"), "seen": ()}[name]
         return None if plain in (*forms, f"{value:%Y}") else "date"
-    opening, low, high, closing = ends(plain)
-    low, high = float(low), float(high)
+    opening, lowest, highest, closing = ends(plain)
+    low, high = float(lowest), float(highest)
     inside = (low <= value if opening == "[" else low < value) and (
         value <= high if closing == "]" else value < high
     )
@@ -181,7 +182,7 @@ def test_both_engines_publish_the_same_boxes(engine, tmp_path):
     ]
 
 
-def naive_ends(name: str, value: object) -> tuple:
+def naive_ends(name: str, value: Any) -> tuple:
     if name == "age":
         return (105, 110) if value >= 105 else (value // 5 * 5, value // 5 * 5 + 4)
     if name == "dose":
@@ -231,7 +232,7 @@ def test_statistics_are_computed_from_the_slices(engine, tmp_path):
      ("day", "2020-03-05"), ("seen", "2020-03"), ("country", "DE"), ("dose", "[0, 5)"), ("dose", "7")],
 )  # fmt: skip
 def test_a_finer_label_is_found_in_any_table(name, label):
-    rows = sf.publish(TABLE, policy(), seed=1).rows
+    rows = sf.publish(TABLE, policy(), seed=1).table
     n = 3
     tampered = pa.array([label] * n + rows[name].to_pylist()[n:])
     table = rows.set_column(rows.column_names.index(name), name, tampered)
