@@ -194,7 +194,12 @@ def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
             raise TypeError
         low, high, *grid = map(_finite, numbers)
         is_closed, is_flagged = (entry.get(key, False) is True for key in ("closed", "flagged"))
-        levels = NumberSteps.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
+        has_slices = attribute.finest is not None
+        levels = (
+            NumberSteps.of(entry["levels"], low, high, entry["missing"], has_slices=has_slices)
+            if "levels" in entry
+            else None
+        )
         grid_step = grid[0] if grid else None
         return ThresholdAxis(attribute, low, high, grid_step, entry["missing"], is_closed, levels, is_flagged)
     _expect_keys(entry, TREE_AXIS | ({"excluding"} if excludes else set()) | ({"levels"} & entry.keys()))
@@ -234,7 +239,7 @@ def _expect_keys(entry: Any, keys: set[str]) -> None:
 
 def _check_nodes(axis: NodeAxis, attribute: Attribute, *, has_missing: bool) -> None:
     """Every node is one of the declared hierarchy, or the leaf of missing cells."""
-    tree = attribute.build_hierarchy(_leaf_values(axis, attribute))
+    tree = attribute.build_label_hierarchy(_leaf_values(axis, attribute))
     below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
     found = [below.get((-1, axis.labels[0]))]
     for label, parent in zip(axis.labels[1:], axis.parent[1:], strict=True):
