@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from sfumato.errors import TableError
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
+from sfumato.table.identifiers import content_identifier
 from sfumato.table.source import Source
 
 OFTEN_AN_ANSWER = ("None", "none")
@@ -71,6 +72,7 @@ class ColumnFacts:
     ends: tuple[float, float] = field(default=(0.0, 0.0), repr=False)  # of numbers: cells
     n_at_ends: tuple[int, int] = (0, 0)
     n_years: int = 0
+    content: str = ""  # what the values are if they lead straight to a person
     codes: Codes = field(default_factory=lambda: np.empty(0, np.uint8), repr=False, compare=False)
 
     @property
@@ -164,6 +166,7 @@ def _measure_values(name: str, values: _Values) -> ColumnFacts:
         is_digits=_all(present.texts, r"^\d+$"),
         has_leading_zeros=_any(present.texts, r"^0\d"),
         has_stars=_any(present.texts, r"\*"),
+        content=content_identifier(present.texts),
         codes=_narrow(present.codes, len(present.texts)),
         **_ends(shape, measured, present.n_rows_with),
     )

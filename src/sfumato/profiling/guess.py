@@ -18,6 +18,7 @@ from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
 from sfumato.profiling.names import Hint, NameMeaning, hint_of
+from sfumato.table.identifiers import tells_many_apart
 
 K = 5
 """The k of a draft: a small promise, which any table of five rows can keep."""
@@ -47,6 +48,7 @@ class Guess:
     kind: Kind = Kind.CATEGORY
     hierarchy: Declaration | None = None
     bounds: Bounds | None = None
+    is_unknown: bool = False  # neither name nor cells say what it is
 
     @property
     def name(self) -> str:
@@ -74,18 +76,20 @@ def guess(facts: ColumnFacts) -> Guess:
     """What one column is, by itself."""
     hint = hint_of(facts.name)
     if facts.is_padded and hint.is_amount and not hint.is_label:
-        role, why = _guess_role(replace(facts, shape=Shape.NUMBER), hint)
-        return add_declaration(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
-    role, why = _guess_role(facts, hint)
-    return add_declaration(Guess(facts, hint, role, (why,)))
+        facts = replace(facts, shape=Shape.NUMBER)
+        found = _guess_role(Guess(facts, hint, Role.OTHER, ()))
+        return add_declaration(replace(found, why=(*found.why, PADDED_NUMBERS)))
+    return add_declaration(_guess_role(Guess(facts, hint, Role.OTHER, ())))
 
 
-def _guess_role(facts: ColumnFacts, hint: Hint) -> tuple[Role, str]:
+def _guess_role(found: Guess) -> Guess:
     """The first rule that fits. Rules that keep a person's name or number out come first."""
     for rule in (_if_unusable, _if_identifying, _if_unpublishable, _if_meaningful):
-        if found := rule(facts, hint):
-            return found
-    return _guess_by_content(facts)
+        if said := rule(found.facts, found.hint):
+            return replace(found, role=said[0], why=(said[1],))
+    if found.facts.n_distinct == 1 and not found.facts.n_missing:
+        return replace(found, why=("All rows have the same value.",))
+    return replace(found, why=("The name says nothing.",), is_unknown=True)
 
 
 def _if_unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
@@ -98,8 +102,9 @@ def _if_unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
 
 def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """Names, numbers and codes of people, whether or not the name of the column says so."""
-    share = facts.n_distinct / facts.n_rows
-    if hint.meaning is NameMeaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
+    if facts.content:
+        return Role.IDENTIFIER, f"Its values are {facts.content}: they lead straight to a person."
+    if hint.meaning is NameMeaning.DIRECT and tells_many_apart(facts.n_distinct, facts.n_rows):
         return Role.IDENTIFIER, f'The name says "{hint.word}": it leads straight to a person.'
     if hint.meaning is NameMeaning.KEY and _is_key_of_people(facts, hint):
         return Role.IDENTIFIER, f'The name says "{hint.word}". {_rows_per_value(facts)}'
@@ -137,10 +142,7 @@ def _rows_per_value(facts: ColumnFacts) -> str:
     if facts.is_unique:
         return "Every row has one of its own."
     mean = facts.n_present / max(facts.n_distinct, 1)
-    return (
-        f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several. "
-        "Groups count rows, not people: a person with many rows can fill a group alone."
-    )
+    return f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several."
 
 
 def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
@@ -193,21 +195,6 @@ def _by(hint: Hint) -> str:
         f' (the name says "{hint.word}")'
         if hint.meaning in (NameMeaning.SENSITIVE, NameMeaning.KNOWN)
         else ""
-    )
-
-
-def _guess_by_content(facts: ColumnFacts) -> tuple[Role, str]:
-    """A name that says nothing: publish as it is what many share, generalize what singles rows out."""
-    if facts.n_distinct == 1 and not facts.n_missing:
-        return Role.OTHER, "All rows have the same value."
-    if facts.share_alone > 0.1:
-        alone = f"{percent(facts.share_alone)} of the rows have a value that no other row has"
-        if facts.kind is Kind.NUMBER:
-            return Role.QUASI_IDENTIFIER, f"The name says nothing, but {alone}."
-        return Role.DROP, f"The name says nothing, and {alone}: no hierarchy is known to generalize it."
-    return Role.OTHER, (
-        "The name says nothing: published as it is. Make it a quasi-identifier if others may know it, "
-        "or sensitive if nobody should."
     )
 
 
