@@ -21,7 +21,7 @@ from sfumato.policy.unit import Unit
 from sfumato.policy.yaml import dump
 from sfumato.profiling.facts import Shape
 from sfumato.profiling.guess import Guess, K, percent
-from sfumato.profiling.uniqueness import MOST_COUNTED, NOT_RANKED, Ranking, Uniqueness
+from sfumato.profiling.uniqueness import NOT_RANKED, Ranking, Uniqueness
 from sfumato.table.reading import AS_USUAL, Reading
 
 
@@ -74,6 +74,12 @@ class PolicyDraft:
     def published(self) -> tuple[Guess, ...]:
         """The columns that a release has."""
         return tuple(found for found in self.columns if found.role.is_published)
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The columns that said nothing in most rows of the trial."""
+        stars = {} if self.trial is None else self.trial.stars
+        return frozenset(name for name, share in stars.items() if share >= MUCH)
 
     @property
     def counted(self) -> People | None:
@@ -174,12 +180,12 @@ def _lines(draft: PolicyDraft) -> Iterator[str]:
 def _uniqueness_lines(draft: PolicyDraft) -> Iterator[str]:
     if not draft.uniqueness:
         return
-    n_rows = min(draft.n_rows, MOST_COUNTED)
+    n_rows = draft.ranking.n_rows or draft.n_rows
     yield from comment(
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
     if draft.n_rows > n_rows:
-        yield from comment(SAMPLE)
+        yield from comment(_sample(n_rows))
     for number, unique in enumerate(draft.uniqueness):
         names = enumerate_names([short(name) for name in unique.names])
         if number == 0 and len(unique.names) > 1:
@@ -194,9 +200,6 @@ def _uniqueness_lines(draft: PolicyDraft) -> Iterator[str]:
     yield ""
 
 
-SAMPLE = f"Counted in a sample of {MOST_COUNTED:,} rows, of which more stand alone than of all."
-
-
 def ranking_lines(draft: PolicyDraft) -> Iterator[str]:
     """What each column adds to the rows that stand alone, as a table for the terminal."""
     ranking = draft.ranking
@@ -209,13 +212,17 @@ def ranking_lines(draft: PolicyDraft) -> Iterator[str]:
     else:
         yield "Rows that stand alone by one column, and with the worst one and two more:"
     if draft.n_rows > ranking.n_rows:
-        yield SAMPLE
+        yield _sample(ranking.n_rows)
     lines = list(_ranking_cells(draft))
     width = max(len(line[0]) for line in lines)
     for name, one, two, three, role in lines:
         yield f"  {name:<{width}} {one:>11} {two:>11} {three:>11}  {role}"
     if ranking.rest:
         yield f"  and {number_of(len(ranking.rest), 'column')} that add no more than these"
+
+
+def _sample(n_rows: int) -> str:
+    return f"Counted in a sample of {n_rows:,} rows, of which more stand alone than of all."
 
 
 def _ranking_cells(draft: PolicyDraft) -> Iterator[tuple[str, str, str, str, str]]:

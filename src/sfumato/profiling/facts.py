@@ -71,13 +71,17 @@ class ColumnFacts:
     is_whole: bool = False
     ends: tuple[float, float] = field(default=(0.0, 0.0), repr=False)  # of numbers: cells
     n_at_ends: tuple[int, int] = (0, 0)
-    n_years: int = 0
+    years: tuple[int, int] = (0, 0)  # the first and last of dates
     content: str = ""  # what the values are if they lead straight to a person
     codes: Codes = field(default_factory=lambda: np.empty(0, np.uint8), repr=False, compare=False)
 
     @property
     def n_present(self) -> int:
         return self.n_rows - self.n_missing
+
+    @property
+    def n_years(self) -> int:
+        return self.years[1] - self.years[0] + 1
 
     @property
     def is_unique(self) -> bool:
@@ -196,8 +200,8 @@ def _narrow(codes: NDArray[np.int32], n_distinct: int) -> Codes:
 def _ends(shape: Shape, measured: Any, n_rows_with: NDArray[np.int64]) -> dict[str, Any]:
     """The ends of numbers and how many rows stand at them; the years that dates span."""
     if shape is Shape.DATE:
-        days = measured.cast(pa.int32()).to_numpy()
-        return {"n_years": int(np.ptp(days)) // 365 + 1}
+        days = pc.min_max(measured).as_py()
+        return {"years": (days["min"].year, days["max"].year)}
     if measured is None:
         return {}
     found = measured.to_numpy()

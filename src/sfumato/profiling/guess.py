@@ -31,7 +31,16 @@ PADDED_CODES = (
 )
 NAMED_CODES = "They number things, and their order means nothing: taken for codes, not for numbers."
 
+RANGES_OF_DAYS = (
+    "By levels of the calendar it would say nothing in most rows, so it is published as ranges of days."
+)
+RANGES_OF_CODES = (
+    "Its few whole numbers are taken in their order, so that there are ranges to publish; if their order means nothing, "
+    "delete type, bounds and step."
+)
+
 Bounds = tuple[float, float]
+DayBounds = tuple[str, str]
 
 
 AGES: Bounds = (0.0, 110.0)
@@ -48,6 +57,7 @@ class Guess:
     kind: Kind = Kind.CATEGORY
     hierarchy: Declaration | None = None
     bounds: Bounds | None = None
+    days: DayBounds | None = None  # the bounds of dates that are published as ranges
     is_unknown: bool = False  # neither name nor cells say what it is
 
     @property
@@ -62,6 +72,8 @@ class Guess:
         if self.bounds is not None:
             declared["bounds"] = [int(end) if end.is_integer() else end for end in self.bounds]
             declared |= {"step": 1} if self.facts.is_whole else {}
+        if self.days is not None:
+            declared["bounds"] = list(self.days)
         if self.hierarchy is not None:
             declared["hierarchy"] = self.hierarchy.as_policy()
         if self.facts.missing_texts and self.role.is_published:
@@ -277,6 +289,24 @@ def _advice(facts: ColumnFacts, hint: Hint) -> Iterator[str]:
         yield "Dates that are not written as 2024-03-05: name their format (--dates), and they can be generalized."
     if facts.n_distinct > 20:
         yield "Without a hierarchy its values are published whole or not at all (*): give it one."
+
+
+def with_ranges(found: Guess) -> Guess:
+    """The same column published as ranges, where its values have an order that codes and levels make no use of.
+
+    A range says something where nothing but all values together would be common to a group.
+    """
+    facts = found.facts
+    if found.role is not Role.QUASI_IDENTIFIER:
+        return found
+    if isinstance(found.hierarchy, Dates):
+        first, last = facts.years[0] // 10 * 10, facts.years[1] // 10 * 10 + 9
+        days = (f"{max(first, 1):04d}-01-01", f"{last:04d}-12-31")
+        return replace(found, hierarchy=None, days=days, why=(*found.why, RANGES_OF_DAYS))
+    is_code = facts.shape is Shape.NUMBER and found.kind is Kind.CATEGORY and found.hierarchy is None
+    if found.is_unknown and is_code and facts.n_distinct > 2 and found.hint.meaning is not NameMeaning.KEY:
+        return _as_number(replace(found, why=(*found.why[:1], RANGES_OF_CODES)))
+    return found
 
 
 def _is_postcode_like(facts: ColumnFacts) -> bool:

@@ -3,22 +3,23 @@
 1. Each column is guessed by itself (:mod:`sfumato.profiling.guess`); one that another gives away gets its role.
 2. What nobody knows, and what would single people out, is generalized (:mod:`sfumato.profiling.roles`).
 3. Columns are ranked by what they add to the rows that stand alone (:mod:`sfumato.profiling.uniqueness`).
-4. A sample is divided into groups, as publishing would (:mod:`sfumato.profiling.trial`). If too many columns say nothing
-   in it, unknown ones are dropped: first those that say nothing themselves, the most telling first.
+4. A sample is divided into groups, as publishing would (:mod:`sfumato.profiling.trial`). Dates and numbers that say
+   nothing in it are published as ranges. If more than half of the columns still say nothing, unknown ones of these are
+   dropped, those first that add most to the rows that stand alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from sfumato.policy.options import MondrianOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.unit import Unit
 from sfumato.profiling import trial
-from sfumato.profiling.draft import MUCH, People, PolicyDraft, Trial
-from sfumato.profiling.guess import Guess, percent
+from sfumato.profiling.draft import People, PolicyDraft, Trial
+from sfumato.profiling.guess import Guess, percent, with_ranges
 from sfumato.profiling.names import NameMeaning
 from sfumato.profiling.roles import (
     ensure_quasi_identifier,
@@ -111,22 +112,30 @@ def _try_out(draft: PolicyDraft, table: Source, progress: Progress) -> PolicyDra
     people = draft.counted
     of_person = next((f.facts.codes for f in draft.columns if people and f.name == people.name), None)
     sample = table.take(trial.choose_rows(table.n_rows, of_person))
+    draft = _measure(draft, sample, progress)
+    softer = [with_ranges(found) if found.name in draft.silent else found for found in draft.columns]
+    if softer != list(draft.columns):
+        draft = _measure(replace(draft, columns=tuple(softer)), sample, progress)
     left = math.floor(MOST_DROPPED * len(draft.published))
     while True:
-        progress("trying out", 0, 1)
-        stars = trial.share_of_stars(sample, draft.policy())
-        draft = replace(draft, trial=Trial(sample.n_rows, stars))
-        silent = {name for name, share in stars.items() if share >= MUCH}
         unknown = {found.name for found in draft.published if found.is_unknown}
-        candidates = [name for name in draft.ranking.names if name in silent & unknown]
-        n_dropped = min(math.ceil(len(silent) - len(draft.published) / 2), left, len(candidates))
+        candidates = [name for name in draft.ranking.names if name in draft.silent & unknown]
+        n_dropped = min(math.ceil(len(draft.silent) - len(draft.published) / 2), left, len(candidates))
         if n_dropped <= 0:
             return draft
         left -= n_dropped
-        draft = _drop(draft, candidates[:n_dropped], stars)
+        draft = _measure(_drop(draft, candidates[:n_dropped]), sample, progress)
 
 
-def _drop(draft: PolicyDraft, names: Sequence[str], stars: Mapping[str, float]) -> PolicyDraft:
+def _measure(draft: PolicyDraft, sample: Source, progress: Progress) -> PolicyDraft:
+    """The draft with what it leaves of the columns of a sample."""
+    progress("trying out", 0, 1)
+    return replace(draft, trial=Trial(sample.n_rows, trial.share_of_stars(sample, draft.policy())))
+
+
+def _drop(draft: PolicyDraft, names: Sequence[str]) -> PolicyDraft:
+    stars = {} if draft.trial is None else draft.trial.stars
+
     def dropped(found: Guess) -> Guess:
         why = (
             f"The name says nothing, and generalized it would be * in {percent(stars[found.name])} of the rows, so it "

@@ -68,8 +68,9 @@ class Ranking:
 NOT_RANKED = Ranking((), 0, 0, ())
 
 
-def sample_rows(columns: Sequence[ColumnFacts], most: int = MOST_COUNTED) -> tuple[ColumnFacts, ...]:
-    """The same columns in ``most`` rows at random, always the same ones; all rows if there are no more."""
+def sample_rows(columns: Sequence[ColumnFacts]) -> tuple[ColumnFacts, ...]:
+    """The same columns in :data:`MOST_COUNTED` rows at random, always the same ones; all rows if there are no more."""
+    most = MOST_COUNTED
     if not columns or columns[0].n_rows <= most:
         return tuple(columns)
     rows = np.sort(seeded(0).choice(columns[0].n_rows, most, replace=False))
