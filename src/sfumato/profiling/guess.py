@@ -14,6 +14,8 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.policy.hierarchy.declarations import Dates, Declaration, Flat, Mask
+from sfumato.policy.hierarchy.library.codes import declare_from_library
+from sfumato.policy.hierarchy.library.entries import find_entry
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
@@ -38,6 +40,9 @@ RANGES_OF_CODES = (
     "Its few whole numbers are taken in their order, so that there are ranges to publish; if their order means nothing, "
     "delete type, bounds and step."
 )
+
+LONG_CODES = 100
+"""Whole numbers up to this fit many a list of codes by chance."""
 
 Bounds = tuple[float, float]
 DayBounds = tuple[str, str]
@@ -126,7 +131,8 @@ def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     if facts.is_unique and not is_named and _can_be_key(facts) and facts.shape is not Shape.PROSE:
         return Role.IDENTIFIER, "Every row has a value of its own: it works as a row identifier."
     is_many = facts.n_distinct > max(50, 0.05 * facts.n_rows)
-    if facts.shape is Shape.CODE and is_many and not is_named and not _is_postcode_like(facts):
+    is_code = facts.shape is Shape.CODE and not facts.library and not _is_postcode_like(facts)
+    if is_code and is_many and not is_named:
         return Role.IDENTIFIER, f"Codes with many values. {_rows_per_value(facts)}"
     return None
 
@@ -177,7 +183,7 @@ def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None
     if facts.shape is Shape.NUMBER and not abs(facts.ends[1] - facts.ends[0]) < 1e300:
         return Role.DROP, "The numbers are too far apart to be given bounds."
     is_rare = (facts.share_alone > 0.5 and facts.n_distinct > 20) or facts.n_distinct > 100_000
-    if facts.kind is Kind.CATEGORY and is_rare and not _is_masked_by(facts, hint):
+    if facts.kind is Kind.CATEGORY and is_rare and not facts.library and not _is_masked_by(facts, hint):
         return Role.DROP, (
             f"{percent(facts.share_alone)} of the rows have a text of their own. "
             "Give it a hierarchy and make it a quasi-identifier, if it is worth one."
@@ -220,7 +226,7 @@ def add_declaration(found: Guess) -> Guess:
         return found
     if facts.shape is Shape.DATE and found.role is Role.QUASI_IDENTIFIER:
         return replace(found, kind=Kind.DATE, hierarchy=Dates(_date_levels(found)))
-    if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
+    if facts.shape is Shape.NUMBER and not _is_code(found):
         is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
         return _as_number(found) if is_bounded else _as_category(found)
     if facts.shape is Shape.NUMBER and hint.meaning is NameMeaning.KEY:
@@ -230,8 +236,11 @@ def add_declaration(found: Guess) -> Guess:
     return _as_category(found)
 
 
-def _is_code(facts: ColumnFacts, hint: Hint) -> bool:
+def _is_code(found: Guess) -> bool:
     """Whether whole numbers are codes of kinds rather than amounts."""
+    facts, hint = found.facts, found.hint
+    if _has_library(found):
+        return True
     if not facts.is_whole:
         return False
     if hint.is_postcode or hint.meaning is NameMeaning.KEY or facts.n_distinct <= 2:
@@ -257,6 +266,13 @@ def _as_number(found: Guess) -> Guess:
     return replace(found, kind=Kind.NUMBER, bounds=bounds, why=why)
 
 
+def _has_library(found: Guess) -> bool:
+    """Is there a hierarchy of the library, and if the values are numbers, are these no amounts and no mere few?"""
+    facts = found.facts
+    is_code = facts.shape is not Shape.NUMBER or (facts.ends[1] >= LONG_CODES and not found.hint.is_amount)
+    return bool(facts.library) and is_code
+
+
 def _age_bounds(facts: ColumnFacts) -> Bounds | None:
     """Ages of people lie between 0 and 110 whatever the table holds."""
     return AGES if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
@@ -270,7 +286,12 @@ def _as_category(found: Guess) -> Guess:
         lost = facts.shape is Shape.NUMBER and not facts.is_fixed_width
         why = "Digits are masked from the right."
         why += " Leading zeros seem to be lost: are these numbers that should be texts?" if lost else ""
+        why += f" Or, from the library: {{library: {facts.library}}}." if facts.library else ""
         return replace(found, hierarchy=Mask(facts.width), why=(*found.why, why))
+    if _has_library(found):
+        title = find_entry(facts.library).title
+        why = f"All its values are known to the hierarchy {facts.library} of the library ({title})."
+        return replace(found, hierarchy=declare_from_library(facts.library), why=(*found.why, why))
     if facts.shape in (Shape.INTERVAL, Shape.MASKED):
         return replace(
             found, hierarchy=Flat(), why=(*found.why, "Its values are generalized already: kept as they are.")
@@ -304,7 +325,8 @@ def with_ranges(found: Guess) -> Guess:
         days = (f"{max(first, 1):04d}-01-01", f"{last:04d}-12-31")
         return replace(found, hierarchy=None, days=days, why=(*found.why, RANGES_OF_DAYS))
     is_code = facts.shape is Shape.NUMBER and found.kind is Kind.CATEGORY and found.hierarchy is None
-    if found.is_unknown and is_code and facts.n_distinct > 2 and found.hint.meaning is not NameMeaning.KEY:
+    has_order = facts.n_distinct > 2 and facts.is_exact and found.hint.meaning is not NameMeaning.KEY
+    if found.is_unknown and is_code and has_order:
         return _as_number(replace(found, why=(*found.why[:1], RANGES_OF_CODES)))
     return found
 
