@@ -208,6 +208,7 @@ def ranking_lines(draft: PolicyDraft) -> Iterator[str]:
         share = percent(ranking.n_alone / ranking.n_rows)
         alone = f"{ranking.n_alone:,} of {ranking.n_rows:,} rows stand alone ({share})"
         yield f"By what others know, going by the names ({columns}), {alone}."
+    if not ranking.starts_afresh:
         yield "So many do with one column more, and with the worst two and three:"
     else:
         yield "Rows that stand alone by one column, and with the worst one and two more:"
@@ -228,7 +229,8 @@ def _sample(n_rows: int) -> str:
 def _ranking_cells(draft: PolicyDraft) -> Iterator[tuple[str, str, str, str, str]]:
     """The head and the lines of that table."""
     ranking = draft.ranking
-    more = ("one more", "two more", "three more") if ranking.known else ("alone", "one more", "two more")
+    afresh, added = ("alone", "one more", "two more"), ("one more", "two more", "three more")
+    more = afresh if ranking.starts_afresh else added
     yield "column", *more, "drafted as"
     role_of = {found.name: found.role for found in draft.columns}
     for column in ranking.added:

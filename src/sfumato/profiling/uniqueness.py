@@ -22,6 +22,8 @@ MOST_COUNTED = 1_000_000
 """Rows in which combinations of columns are counted."""
 MOST_SHOWN = 12
 """Columns for which the worst two and three more are sought."""
+MOST_KNOWN = 0.9
+"""Where known columns single out more than this share of the rows, nothing shows what another one adds."""
 MOST_ADDED = 6
 """Columns that are tried as the second and third one more: those that add most by themselves."""
 
@@ -38,7 +40,7 @@ class Uniqueness:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """Rows that stand alone by the known columns and this one; by the worst one more too; and by the worst two more."""
+    """Rows that stand alone by one column more, by the worst two more with it, and by the worst three."""
 
     name: str
     one: int
@@ -50,7 +52,8 @@ class Added:
 class Ranking:
     """What each column adds to the rows that the ``known`` ones single out, the worst first.
 
-    ``n_alone`` of ``n_rows`` stand alone by the known columns. ``rest`` are columns that add no more than those shown.
+    ``n_alone`` of ``n_rows`` stand alone by the known columns. If these are nearly all, nothing can be added, and each
+    column ``starts_afresh``. ``rest`` are columns that add no more than those shown.
     """
 
     known: tuple[str, ...]
@@ -58,6 +61,7 @@ class Ranking:
     n_rows: int
     added: tuple[Added, ...]
     rest: tuple[str, ...] = ()
+    starts_afresh: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -152,17 +156,22 @@ def rank_columns(known: Sequence[ColumnFacts], others: Sequence[ColumnFacts]) ->
     """What each of the other columns adds to what the known ones single out.
 
     The second and third more are the worst ones, sought one after the other among those that add most by themselves.
-    Where every column is known, each is compared with none.
+    Where no other column is, or none could add anything, every column is counted by itself.
     """
-    if not others:
-        known, others = (), known
-    n_rows = others[0].n_rows if others else 0
+    columns = [*known, *others]
+    if not columns:
+        return NOT_RANKED
+    n_rows = columns[0].n_rows
     left = _Left.of(n_rows).without_alone(*known)
-    by_itself = sorted((left.n_left(facts), facts.name) for facts in others)
+    n_alone = n_rows - len(left.rows) if known else 0
+    starts_afresh = not known or not others or n_alone > MOST_KNOWN * n_rows
+    if starts_afresh:
+        left, others = _Left.of(n_rows), columns
+    by_itself = sorted((left.n_left(facts), -facts.n_codes, facts.name) for facts in others)
     facts_of = {facts.name: facts for facts in others}
-    worst = [facts_of[name] for _, name in by_itself[: MOST_ADDED + 2]]
+    worst = [facts_of[name] for _, _, name in by_itself[: MOST_ADDED + 2]]
     added = []
-    for n_left, name in by_itself[:MOST_SHOWN]:
+    for n_left, _, name in by_itself[:MOST_SHOWN]:
         step = left.without_alone(facts_of[name])
         two, second = _find_worst(step, worst, {name}, n_left)
         three = (
@@ -171,12 +180,10 @@ def rank_columns(known: Sequence[ColumnFacts], others: Sequence[ColumnFacts]) ->
             else _find_worst(step.without_alone(second), worst, {name, second.name}, two)[0]
         )
         added.append(Added(name, n_rows - n_left, n_rows - two, n_rows - three))
+    added.sort(key=lambda column: (-column.one, -column.two, -column.three, column.name))
+    rest = tuple(name for _, _, name in by_itself[MOST_SHOWN:])
     return Ranking(
-        tuple(facts.name for facts in known),
-        n_rows - len(left.rows),
-        n_rows,
-        tuple(added),
-        tuple(name for _, name in by_itself[MOST_SHOWN:]),
+        tuple(facts.name for facts in known), n_alone, n_rows, tuple(added), rest, starts_afresh=starts_afresh
     )
 
 

@@ -51,13 +51,14 @@ def test_the_ranking_counts_each_column_beside_the_known_ones_and_then_the_worst
     facts = facts_of(columns)
     known, others = facts[:n_known], facts[n_known:]
     ranking = rank_columns(known, others)
-    if not others:
-        known, others = [], known
     names = [each.name for each in known]
+    n_alone = naive_alone(columns, names) if names else 0
+    n_rows = len(next(iter(columns.values())))
+    assert (ranking.known, ranking.n_alone, ranking.n_rows) == (tuple(names), n_alone, n_rows)
+    assert ranking.starts_afresh == (not known or not others or n_alone > 0.9 * n_rows)
+    if ranking.starts_afresh:
+        names, others = [], facts
     alone = {each.name: naive_alone(columns, [*names, each.name]) for each in others}
-    assert ranking.known == tuple(names)
-    if names:
-        assert ranking.n_alone == naive_alone(columns, names)
     assert [column.one for column in ranking.added] == sorted(alone.values(), reverse=True)
     assert sorted(ranking.names) == sorted(alone)
     for column in ranking.added:
@@ -66,7 +67,6 @@ def test_the_ranking_counts_each_column_beside_the_known_ones_and_then_the_worst
         pairs = [naive_alone(columns, [*names, column.name, more]) for more in rest]
         assert column.two == max(pairs, default=column.one)
         assert column.one <= column.two <= column.three
-    assert ranking.n_rows == len(next(iter(columns.values())))
 
 
 def test_what_the_known_columns_single_out_stands_above():
