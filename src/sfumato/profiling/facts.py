@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, TableError
+from sfumato.policy.hierarchy.library.codes import declare_from_library
 from sfumato.policy.hierarchy.library.proposals import Proposal, proposals
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
@@ -221,7 +222,7 @@ def _vary_as_diagnoses(values: list[str]) -> bool:
 
 def _has_place_for(found: Proposal, values: list[str]) -> bool:
     try:
-        attribute = Attribute("", Role.QUASI_IDENTIFIER, hierarchy=found.as_policy)
+        attribute = Attribute("", Role.QUASI_IDENTIFIER, hierarchy=declare_from_library(found.name))
         return bool((attribute.locate(attribute.build_hierarchy(values), values) >= 0).all())
     except InputError:
         return False

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from sfumato.policy.hierarchy.declarations import Dates, Declaration, Flat, Mask
+from sfumato.policy.hierarchy.declaration import Declaration
+from sfumato.policy.hierarchy.declarations import Dates, Flat, Mask
 from sfumato.policy.hierarchy.library.codes import declare_from_library
 from sfumato.policy.hierarchy.library.entries import find_entry
 from sfumato.policy.kinds import read_exactly

@@ -109,6 +109,51 @@ def test_names_suggest_meanings(name, meaning):
     assert hint_of(name).meaning is meaning
 
 
+@pytest.mark.parametrize(
+    ("meaning", "names"),
+    [
+        (
+            NameMeaning.KNOWN,
+            "Alter Geschlecht Geburtsdatum Wohnort Familienstand Beruf Steuerklasse Abteilung PLZ",
+        ),
+        (
+            NameMeaning.KNOWN,
+            "âge sexe date_naissance ville département métier code_postal nationalité diplôme",
+        ),
+        (
+            NameMeaning.KNOWN,
+            "edad sexo fecha_nacimiento provincia ocupación municipio código_postal estado_civil",
+        ),
+        (NameMeaning.KNOWN, "età sesso data_nascita comune professione cittadinanza stato_civile istruzione"),
+        (
+            NameMeaning.SENSITIVE,
+            "Krankheit Gehalt Bruttogehalt Diagnose Einkommen salaire maladie traitement",
+        ),
+        (NameMeaning.SENSITIVE, "salario enfermedad diagnóstico stipendio reddito malattia terapia"),
+        (NameMeaning.NOTE, "Bemerkung Kommentar commentaire remarques observaciones nota anamnesi"),
+        (
+            NameMeaning.KEY,
+            "Patientennummer Kundennr patient_id numero_dossier matricule codice_paziente expediente",
+        ),
+        (NameMeaning.NONE, "number_diagnoses num_procedures n_medications Kennzahl valeur valor q7"),
+    ],
+)
+def test_names_are_known_in_five_languages(meaning, names):
+    assert {name: hint_of(name).meaning for name in names.split()} == dict.fromkeys(names.split(), meaning)
+
+
+def test_the_names_of_ages_births_and_postcodes_are_known_in_five_languages():
+    assert all(hint_of(name).is_age for name in ("Alter", "edad", "età", "âge"))
+    assert all(
+        hint_of(name).is_birth
+        for name in ("Geburtsdatum", "fecha_nacimiento", "data_di_nascita", "naissance")
+    )
+    assert all(hint_of(name).is_postcode for name in ("PLZ", "Postleitzahl", "code_postal", "codigo_postal"))
+    assert all(
+        hint_of(name).is_amount for name in ("Gehalt", "salaire", "salario", "stipendio", "Kinderzahl")
+    )
+
+
 def test_words_are_matched_whole_or_from_their_beginning_only():
     assert hint_of("average").meaning is NameMeaning.NONE  # not age
     assert hint_of("country").is_amount is False  # not count

@@ -69,6 +69,39 @@ def test_a_column_found_by_its_content_is_an_identifier_whatever_its_name():
     assert found.why == ("Its values are e-mail addresses: they lead straight to a person.",)
 
 
+# ---- hierarchies of the library --------------------------------------------------------------------------
+
+
+def diagnoses(n=N):
+    codes = [f"{letter}{i:02}{end}" for letter in "CEIJ" for i in range(10, 20) for end in ("", ".1", ".9")]
+    return [codes[i * 7 % len(codes)] for i in range(n)]
+
+
+def test_diagnoses_are_known_by_their_codes_and_are_no_identifiers():
+    found = column(profile(pa.table({"age": ["31", "42"] * (N // 2), "dx": diagnoses()})), "dx")
+    assert found.as_policy() == {"role": "quasi-identifier", "hierarchy": {"library": "icd10"}}
+
+
+def test_codes_of_one_form_stay_identifiers_though_a_hierarchy_would_take_them():
+    codes = [f"{'ABC'[i % 3]}{i % 100:02}" for i in range(N)]
+    assert (
+        column(profile(pa.table({"age": ["31", "42"] * (N // 2), "xx": codes})), "xx").role is Role.IDENTIFIER
+    )
+
+
+def test_a_hierarchy_that_lacks_one_value_is_not_drafted():
+    cells = ["France", "Germany", "Spain", "Italy", "Poland", "Austria", "Chile", "Peru"] * 50
+    table = pa.table({"age": ["31", "42"] * (N // 2), "country": cells})
+    assert column(profile(table), "country").as_policy()["hierarchy"] == {"library": "countries"}
+    lacking = table.set_column(1, "country", pa.array([*cells[:-1], "Atlantis"]))
+    assert column(profile(lacking), "country").hierarchy is None
+
+
+def test_few_small_numbers_are_no_codes_of_a_list():
+    table = pa.table({"age": ["31", "42"] * (N // 2), "occupation": [str(i % 4 + 1) for i in range(N)]})
+    assert column(profile(table), "occupation").hierarchy is None
+
+
 # ---- the trial -------------------------------------------------------------------------------------------
 
 
