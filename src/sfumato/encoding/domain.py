@@ -48,6 +48,11 @@ class OrderedDomain:
     origin: float = 0.0
     is_declared: bool = False
 
+    @property
+    def shown_step(self) -> float | None:
+        """The distance of the numbers that labels may name: also within the finest slices, if there are any."""
+        return self.grid if self.attribute.finest is None else self.attribute.step
+
     def value(self, code: Any) -> Any:
         """The value of each code; missing is -inf."""
         codes = np.asarray(code)

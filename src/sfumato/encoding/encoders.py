@@ -23,7 +23,9 @@ from sfumato.encoding.batches import OnePass, WholeTable, encode_whole
 from sfumato.encoding.cells import is_null, look_of, present_cells, put_missing, spread_codes, values_of
 from sfumato.encoding.domain import MISSING, Codes, Domain, Floats, OrderedDomain, TreeDomain
 from sfumato.encoding.extent import Extent, with_bounds
+from sfumato.encoding.finest import in_slices, represent_cells, represented
 from sfumato.errors import HierarchyError, InputError, number_of
+from sfumato.policy.finest import FinestSlices
 from sfumato.policy.hierarchy.declarations import Balanced
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.requirements import Needs, Reference, Requirement
@@ -88,14 +90,28 @@ class OrderedEncoder:
         memory: int = UNBOUNDED,
     ) -> None:
         self.attribute, self.expected_rows = attribute, n_rows
-        self.extent = Extent(attribute)
+        self.slices = FinestSlices.of(attribute)
+        self.extent = Extent(attribute if self.slices is None else represented(attribute, self.slices))
         self.numbers = Numbers(spill, memory)
         self.place: slice | None = None
         self._n_collected = 0
         self._waiting: pa.Array | None = None
         self._ranks: NDArray[np.int64] | None = None
+        self._first_seen: tuple[pa.Array, pa.Array] | None = None
+
+    def _represent(self, cells: pa.Array) -> pa.Array:
+        """Each cell as the greatest value of its finest slice; of the first batch once, as it may be the only one."""
+        if self.slices is None:
+            return cells
+        if self._first_seen is not None and self._first_seen[0] is cells:
+            return self._first_seen[1]
+        found = represent_cells(cells, self.slices)
+        if self.extent.n_rows == 0:
+            self._first_seen = cells, found
+        return found
 
     def observe(self, cells: pa.Array, _first_row: int) -> None:
+        cells = self._represent(cells)
         self.extent.add_cells(cells)
         if self.extent.n_present and self.extent.looks_ranked(self.expected_rows):
             self._collect(cells)
@@ -113,7 +129,7 @@ class OrderedEncoder:
         return True
 
     def observe_again(self, cells: pa.Array) -> None:
-        self._collect(cells)
+        self._collect(self._represent(cells))
 
     def merge_again(self, other: OrderedEncoder) -> None:
         self._collect_waiting()
@@ -144,6 +160,8 @@ class OrderedEncoder:
         """Decide. Ranks that are too many for memory, and any others where ``ranks`` are given, go to that file."""
         grid = self.extent.grid_domain()
         self.domain = grid or self.extent.ranked_domain(self._known_values(ranks))
+        if self.slices is not None:
+            self.domain = in_slices(self.domain, self.attribute, self.slices)
         self.numbers.drop()
 
     def _known_values(self, ranks: NumberFile | None) -> Floats:
@@ -165,6 +183,7 @@ class OrderedEncoder:
         return
 
     def codes(self, cells: pa.Array) -> Codes:
+        cells = self._represent(cells)
         if self.domain.values is None:
             found = _grid_codes(present_cells(cells), self.domain)
         elif self._ranks is not None and cells is self._waiting:

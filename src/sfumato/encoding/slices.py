@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import EXACT_LIMIT, OrderedDomain
+from sfumato.policy.finest import FinestSlices
 from sfumato.policy.schema import Kind
 
 Floats = NDArray[np.float64]
@@ -79,8 +80,9 @@ class Slices:
         return low, np.where(last >= self.n_steps, np.inf, self._value(last))
 
     def widen(self, domain: OrderedDomain) -> OrderedDomain:
-        """The domain with the ends of the slices as its outer ends, if there are slices."""
-        return replace(domain, low=self.lower, high=self.upper) if self.in_slice else domain
+        """The domain with the ends of the slices as its outer ends, if there are slices; finest ones have their own."""
+        is_wider = self.in_slice and domain.attribute.finest is None
+        return replace(domain, low=self.lower, high=self.upper) if is_wider else domain
 
     def _value(self, steps: NDArray[np.int64]) -> Floats:
         found: Floats = np.asarray(self.lower + steps * self.step, dtype=np.float64)
@@ -112,6 +114,8 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
     >>> slices_of(income, 32)
     Slices(lower=1200.0, upper=82000.0, step=1.0, in_slice=2526, is_stepped=True, is_range=False)
     """
+    if (finest := FinestSlices.of(domain.attribute)) is not None:
+        return _join_finest(finest, domain, n_slices)
     lower, upper = domain.low, max(domain.low, domain.high)  # below it where no cell has a value
     if domain.attribute.bounds is None and lower < upper:
         lower, upper = _round_outwards(lower, upper, is_date=domain.attribute.kind is Kind.DATE)
@@ -126,6 +130,15 @@ def slices_of(domain: OrderedDomain, n_slices: int | None) -> Slices:
     found = Slices(float(lower), float(upper), float(step), 0, is_stepped=is_stepped)
     in_slice = 0 if n_slices is None else math.ceil((found.n_steps + 1) / (n_slices or found.n_steps + 1))
     return replace(found, in_slice=in_slice, is_range=n_slices == ALL)
+
+
+def _join_finest(finest: FinestSlices, domain: OrderedDomain, n_slices: int | None) -> Slices:
+    """So many slices of whole finest ones, which are its steps: a step lies where its greatest value does."""
+    step = float(finest.width)
+    lower, upper = finest.bounds or finest.last(finest.number(np.array([domain.low + step / 2, domain.high])))
+    found = Slices(float(lower), max(float(lower), float(upper)), step, 0, is_stepped=True)
+    n = found.n_steps + 1
+    return replace(found, in_slice=0 if n_slices is None else math.ceil(n / (n_slices or n)))
 
 
 def _round_outwards(lower: float, upper: float, *, is_date: bool) -> tuple[float, float]:

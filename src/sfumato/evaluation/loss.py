@@ -124,6 +124,8 @@ class ReleasedGroups:
     boxes: Sequence[DistinctBoxes]
     columns: Sequence[Coded]
     trees: Mapping[str, WholeTree]
+    asked: Mapping[str, WholeTree]
+    """The hierarchies with all their levels, also those that are finer than what may be published."""
 
     @classmethod
     def of(cls, groups: Partition, table: Source) -> ReleasedGroups:
@@ -134,7 +136,12 @@ class ReleasedGroups:
                 Coded(domain, codes, np.bincount(codes, minlength=domain.n_codes).astype(np.int64))
             )
         boxes = loss.boxes_along(groups.recoding.ends(groups.leaf))
-        return cls(groups, boxes, columns, loss.whole_trees([column.domain for column in columns]))
+        trees = loss.whole_trees([column.domain for column in columns])
+        finer = [
+            a for axis in groups.recoding.axes if (a := axis.attribute).finest is not None and a.hierarchy
+        ]
+        given = loss.whole_trees([encode_axis(table, attribute.as_given)[0] for attribute in finer])
+        return cls(groups, boxes, columns, trees, {**trees, **given})
 
     @property
     def axes(self) -> tuple[Axis, ...]:
@@ -247,7 +254,7 @@ def published_boxes(released: ReleasedGroups) -> AlikeRows:
         name, every = axis.attribute.name, np.arange(len(along.low))
         boxes = make_boxes(axis, along.ends)
         if isinstance(boxes, NodeBoxes):
-            boxes = _with_all_values(boxes, released.trees[name])
+            boxes = _with_all_values(boxes, released.asked[name])
         cells[name] = PublishedCells(boxes, every, along.which.astype(np.int64))
     size = released.groups.size
     return AlikeRows(cells, np.arange(len(size)), len(size), size)

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from dataclasses import replace
+from typing import Any, Protocol
 
-from sfumato.errors import PolicyError, nearest, short
+from sfumato.errors import HierarchyError, PolicyError, nearest, short
 from sfumato.policy import model, predicate
+from sfumato.policy.finest import check_width
 from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMistakes
@@ -130,6 +132,8 @@ def _check_attribute(attribute: Attribute, mistakes: Mistakes) -> None:
         check_values(attribute, path)
     with mistakes.collect():
         check_tree(attribute, (*path, "hierarchy"))
+    with mistakes.collect():
+        read_finest(attribute, attribute.finest, path)
 
 
 def _check_weight(attribute: Attribute, method: MethodOptions) -> None:
@@ -145,6 +149,25 @@ def _check_weight(attribute: Attribute, method: MethodOptions) -> None:
         )
     if objection := method.object_to_weights():
         raise Misfit(path, objection)
+
+
+def read_finest(attribute: Attribute, finest: Any, path: Where) -> Attribute:
+    """The column, never published finer than that."""
+    if finest is None:
+        return attribute
+    path = (*path, "finest")
+    if attribute.role is not Role.QUASI_IDENTIFIER:
+        raise Misfit(
+            path, "only a quasi-identifier is generalized; leave it out, or give the column that role."
+        )
+    if attribute.kind is Kind.NUMBER and attribute.hierarchy is None:
+        if objection := check_width(finest, attribute):
+            raise Misfit(path, objection)
+        return replace(attribute, finest=finest)
+    try:
+        return replace(attribute, finest=finest)
+    except HierarchyError as error:
+        raise Misfit(path, str(error).partition(": ")[2]) from None
 
 
 def _check_labels(attribute: Attribute) -> None:

@@ -19,7 +19,7 @@ from sfumato import notebook
 from sfumato.errors import InternalError, PolicyError, number_of
 from sfumato.policy import checks, yaml
 from sfumato.policy import file as policy_file
-from sfumato.policy.checks import check_bounds, check_tree, check_values
+from sfumato.policy.checks import check_bounds, check_tree, check_values, read_finest
 from sfumato.policy.file import Document
 from sfumato.policy.hierarchy import tree as hierarchies
 from sfumato.policy.hierarchy.tree import Hierarchy
@@ -269,6 +269,8 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
         plain["missing-values"] = list(attribute.missing_values)
     if attribute.weight != 1:
         plain["weight"] = attribute.weight
+    if attribute.finest is not None:
+        plain["finest"] = attribute.finest
     if attribute.hierarchy is not None:
         plain["hierarchy"] = attribute.hierarchy.as_policy()
     return plain
@@ -395,6 +397,8 @@ def _declare(name: str, given: Mapping[str, Any], folder: Path | None, mistakes:
         if attribute.declaration.is_rule:
             _try_builder(attribute)
         check_tree(attribute, (*path, "hierarchy"))
+    with mistakes.collect():
+        return read_finest(attribute, given.get("finest"), path)
     return attribute
 
 

@@ -432,7 +432,7 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
         if known is not None and label not in known:
             _refuse_unknown(attribute, token)
         return frozenset({label})
-    tree = declared.tree
+    tree = declared.as_given.tree
     leaves = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     if label in leaves:
         return frozenset({label})

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from sfumato.errors import PolicyError, did_you_mean, short
 from sfumato.policy.hierarchy.builders import declare
-from sfumato.policy.hierarchy.declarations import Declaration, Flat
+from sfumato.policy.hierarchy.declarations import Declaration, Flat, read_calendar
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
 from sfumato.policy.kinds import Kind
 from sfumato.policy.mistakes import Misfit, Unsure
@@ -85,6 +85,8 @@ class Attribute:
     hierarchy: Declaration | None = None
     weight: float = 1
     """The price of what the column loses, beside that of the others."""
+    finest: float | str | None = None
+    """Nothing finer is published: a width of numbers, a level of the hierarchy, or a unit of the calendar."""
     type: InitVar[Kind | str | None] = None
     """The word of a policy for ``kind``, which is what counts if both are given."""
 
@@ -93,9 +95,17 @@ class Attribute:
         object.__setattr__(self, "kind", _choice(self.name, "type", given, Kind))
         object.__setattr__(self, "role", _choice(self.name, "role", self.role, Role))
         with self._name_errors():
-            object.__setattr__(self, "hierarchy", declare(self.hierarchy, self.kind))
+            object.__setattr__(self, "hierarchy", self._coarsen(declare(self.hierarchy, self.kind)))
         if self.bounds is None and self.hierarchy is not None:
             object.__setattr__(self, "bounds", self.hierarchy.bounds)
+
+    def _coarsen(self, declared: Declaration | None) -> Declaration | None:
+        """The hierarchy, never finer than ``finest``; a date that declares none gets that of the calendar."""
+        if self.finest is None or (declared is None and self.kind is Kind.NUMBER):
+            return declared
+        if declared is None and self.kind is Kind.DATE:
+            return read_calendar(self.finest)
+        return (declared or Flat()).coarsen(self.finest)
 
     @property
     def is_pattern(self) -> bool:
@@ -119,6 +129,13 @@ class Attribute:
     def declaration(self) -> Declaration:
         """The declared hierarchy; where none is, values are flat."""
         return self.hierarchy or Flat()
+
+    @property
+    def as_given(self) -> Attribute:
+        """The column with all levels of its hierarchy, also those that are finer than what is published."""
+        return (
+            self if self.hierarchy is None else replace(self, finest=None, hierarchy=self.hierarchy.as_given)
+        )
 
     def build_hierarchy(self, values: Any) -> Hierarchy:
         """The hierarchy of the column.
@@ -248,7 +265,7 @@ class Schema:
         return tuple(a for a in self.attributes if a.role.is_published)
 
 
-_WORDS = ("role", "type", "bounds", "step", "values", "missing-values", "hierarchy", "weight")
+_WORDS = ("role", "type", "bounds", "step", "values", "missing-values", "hierarchy", "weight", "finest")
 
 
 def _attribute_of(name: str, given: str | Mapping[str, Any]) -> Attribute:

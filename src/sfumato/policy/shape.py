@@ -181,6 +181,14 @@ class ColumnForm(Part):
     ] = ()
     hierarchy: Annotated[Any, HIERARCHY] = None
     weight: Annotated[float, WEIGHT] = 1
+    finest: Annotated[
+        Any,
+        Bound(
+            "Nothing finer is published of a quasi-identifier: a width of numbers, a unit of the calendar, or the name "
+            "or number of a level of its hierarchy, counted from the values up.",
+            says="must be a width, a unit such as month, or a level of the hierarchy.",
+        ),
+    ] = None
     meaning: ClassVar[str] = "One column of the table."
     says: ClassVar[str] = "must be a mapping with a role, such as {role: quasi-identifier}."
 

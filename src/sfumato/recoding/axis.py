@@ -168,7 +168,12 @@ def axis_of(domain: Domain, used: NDArray[np.integer[Any]]) -> tuple[Axis, NDArr
     """The axis of a domain, and for a tree where each hierarchy node went; only ``used`` nodes are kept."""
     if isinstance(domain, OrderedDomain):
         axis = OrderedAxis(
-            domain.attribute, domain.low, domain.high, domain.grid, domain.has_missing, domain.is_declared
+            domain.attribute,
+            domain.low,
+            domain.high,
+            domain.shown_step,
+            domain.has_missing,
+            domain.is_declared,
         )
         return axis, np.zeros(0, dtype=np.int32)
     kept, new = domain.hierarchy.prune(np.unique(used[used >= 0]))
@@ -313,7 +318,7 @@ def axis_from_dict(entry: Mapping[str, Any], schema: Schema) -> Axis:
         closed, flagged = (bool(entry.get(key, False)) for key in ("closed", "flagged"))
         cells = levels and NumberCells(
             levels["lower"], levels["step"], levels["steps"], entry["missing"],
-            is_stepped=levels["step"] == entry["grid"],
+            is_stepped=attribute.finest is not None or levels["step"] == entry["grid"],
         )  # fmt: skip
         return OrderedAxis(
             attribute,

@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 from sfumato.encoding.cells import read_ordered
 from sfumato.errors import TableError
 from sfumato.kernels.shuffle import shuffle_leaves
+from sfumato.policy.finest import FinestSlices
 from sfumato.policy.output import Output, bound_names, missing_name
 from sfumato.policy.schema import Attribute, Kind
 from sfumato.recoding.axis import (
@@ -82,6 +83,8 @@ class RowCells:
                 nodes[name] = known_nodes(axis, column, known[name])
             else:
                 cells = read_ordered(axis.attribute, column, leniently=axis.is_declared)
+                if slices := FinestSlices.of(axis.attribute):
+                    cells = slices.represent(cells)
                 strange[name] = np.isneginf(cells) & (not axis.has_missing)
                 values[name] = np.where(strange[name], np.nan, cells)
         return cls(source.n_rows, values, nodes, strange)

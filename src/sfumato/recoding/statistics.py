@@ -3,7 +3,8 @@
 The range of a column (its least and greatest value in the group) answers MIN and MAX, the mean answers SUM
 and AVG. They are taken of every published number, and of every quasi-identifier that is a number or a date:
 of the raw values, which the box only bounds. Missing cells are left out; where a whole group is missing, so
-is its statistic.
+is its statistic. Where the policy says how fine a column may be published, its finest slices stand in for the raw values:
+the least end, the greatest end, and the mean of their middles.
 
 All rows of a group carry the same statistics, so nobody in it becomes easier to tell apart; but the least and
 the greatest value are each the exact value of somebody in the group.
@@ -12,7 +13,7 @@ the greatest value are each the exact value of somebody in the group.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -25,6 +26,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.output import MAX, MEAN, MIN, statistic_names
 from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.recoding.recoder import Partition
+from sfumato.recoding.slice_ends import find_ends
 from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
@@ -137,8 +139,10 @@ class _Running:
         own = _Running(self.attribute)
         own.is_whole = values.dtype.kind == "i"
         values = values.astype(np.int64) if own.is_whole else values + 0.0
-        own.least, own.most = values.min().item(), values.max().item()
-        own.n, own.total = len(values), _exact_sum(values)
+        low, high, middle = _points(self.attribute, values)
+        own.is_whole = low.dtype.kind == "i"
+        own.least, own.most = low.min().item(), high.max().item()
+        own.n, own.total = len(values), _exact_sum(middle)
         self.merge(own)
 
     def merge(self, other: _Running) -> None:
@@ -162,12 +166,24 @@ class _Running:
             days = self.least, self.most, (2 * total + self.n) // (2 * self.n)
             low, high, mean = (pa.scalar(day, pa.int32()).cast(pa.date32()) for day in days)
             return {MIN: low, MAX: high, MEAN: mean}
-        mean = int(self.total) / self.n if self.is_whole else _mean_of(self.total, self.n)
+        is_whole = self.is_whole and self.total.denominator == 1
+        mean = int(self.total) / self.n if is_whole else _mean_of(self.total, self.n)
         return {
             MIN: pa.scalar(self.least if self.is_whole else float(self.least), kind),
             MAX: pa.scalar(self.most if self.is_whole else float(self.most), kind),
             MEAN: pa.scalar(float(np.clip(mean, self.least, self.most)), mean_kind),
         }
+
+
+def _points(attribute: Attribute, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """What least, greatest and mean are taken of: the values themselves, or ends and middles of their finest slices."""
+    if attribute.finest is None:
+        return values, values, values
+    low, high = find_ends(attribute, values)
+    twice = low + high
+    if attribute.kind is Kind.DATE or (twice.dtype.kind == "i" and not np.any(twice % 2)):
+        return low, high, twice // 2
+    return low, high, twice / 2
 
 
 def _exact_sum(values: NDArray[Any]) -> Fraction:
@@ -211,7 +227,9 @@ class _GroupValues:
 def _statistics(source: Source, attribute: Attribute, groups: Partition) -> dict[str, pa.Array]:
     column = source.column(attribute.name)
     parts = _split_by_group(table_cells.ordered(column, attribute), groups)
-    least, most = (which.reduceat(parts.values, parts.starts) for which in (np.minimum, np.maximum))
+    low, high, middle = _points(attribute, parts.values)
+    least, most = np.minimum.reduceat(low, parts.starts), np.maximum.reduceat(high, parts.starts)
+    parts = replace(parts, values=middle)
     is_date = attribute.kind is Kind.DATE
     if is_date:
         means: NDArray[Any] = _mean_days(parts)

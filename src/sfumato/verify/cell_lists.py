@@ -42,15 +42,21 @@ class NumberSteps:
     has_missing: bool
 
     @classmethod
-    def of(cls, entry: Mapping[str, Any], low: float, high: float, has_missing: Any) -> NumberSteps:
-        """From the document; they hold everything that is published, from ``low`` to ``high``."""
+    def of(
+        cls, entry: Mapping[str, Any], low: float, high: float, has_missing: Any, *, has_slices: bool = False
+    ) -> NumberSteps:
+        """From the document; they hold everything that is published, from ``low`` to ``high``.
+
+        A step of the finest slices of a column lies where the greatest value of its slice does.
+        """
         lower, step, n_steps = float(entry["lower"]), float(entry["step"]), entry["steps"]
         if entry.keys() != {"lower", "step", "steps"} or type(n_steps) is not int:
             raise Unfit("it has fields that no recoding has, or lacks some")
         holds = math.isfinite(lower) and 0 < step < math.inf and 0 <= n_steps < HIGHEST
         slack = step / 2
+        above = step * (1 + 1e-9) if has_slices else slack
         if not holds or (
-            low <= high and (lower > low + slack or lower + (n_steps + 1) * step < high - slack)
+            low <= high and (lower > low + above or lower + (n_steps + 1) * step < high - slack)
         ):
             raise Unfit("the levels of a number do not hold what is published")
         return cls(lower, step, n_steps, has_missing)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from sfumato.policy.schema import Attribute, Kind, Role
 from sfumato.release.certificate import CellsClaim
 from sfumato.table.cells import texts
 from sfumato.verify.exclusions import RestLabel
+from sfumato.verify.finest import are_labels_too_fine, are_numbers_too_fine
 from sfumato.verify.groups import group, sum_rows, with_missing
 
 Ints = NDArray[np.int64]
@@ -53,6 +54,8 @@ class Detail:
     narrowed: int
     nothing: int
     missing: int
+    too_fine: int | None = field(default=None, repr=False)
+    """Rows whose cell is finer than the policy lets any be; None where it sets no limit."""
 
     @property
     def rows(self) -> int:
@@ -143,6 +146,16 @@ class DistinctCells:
 
     def detail(self, attribute: Attribute, *, excludes: bool = False) -> Detail:
         """How much these cells tell; ``excludes``: labels of rests say what they exclude."""
+        found = self._detail(attribute, excludes=excludes)
+        if attribute.finest is None:
+            return found
+        if attribute.is_ordered:
+            are_so = are_numbers_too_fine(attribute, self._ends(attribute))
+        else:
+            are_so = are_labels_too_fine(attribute, self.columns[0].to_pylist(), excludes=excludes)
+        return replace(found, too_fine=int(self.rows[are_so].sum()))
+
+    def _detail(self, attribute: Attribute, *, excludes: bool) -> Detail:
         if attribute.is_ordered:
             levels = _levels_as_written(self.columns[0], attribute) if len(self.columns) == 1 else None
             if levels is not None:

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import TableError
+from sfumato.errors import TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Schema
@@ -320,6 +320,10 @@ def check_promises(found: Measures) -> Iterator[Check]:
         worst = item.requirement.describe_worst(item.achieved)
         failing = "" if item.holds else f", and {item.n_failing:,} of {found.groups:,} groups fail"
         yield Check(f"{item.requirement} holds", item.holds, f"{worst}{failing}")
+    for name, detail in found.details.items():
+        if detail.too_fine is not None:
+            what = f"of {number_of(detail.too_fine, 'row')} it is" if detail.too_fine else ""
+            yield Check(f"no label of {name!r} is finer than the policy's finest", not what, what)
     for name, n in found.respelled.items():
         claim = f"values of {name!r} that look alike count as one"
         yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)

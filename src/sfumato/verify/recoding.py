@@ -194,7 +194,12 @@ def _axis(entry: Any, attribute: Attribute, *, excludes: bool) -> Axis:
             raise TypeError
         low, high, *grid = map(_finite, numbers)
         is_closed, is_flagged = (entry.get(key, False) is True for key in ("closed", "flagged"))
-        levels = NumberSteps.of(entry["levels"], low, high, entry["missing"]) if "levels" in entry else None
+        has_slices = attribute.finest is not None
+        levels = (
+            NumberSteps.of(entry["levels"], low, high, entry["missing"], has_slices=has_slices)
+            if "levels" in entry
+            else None
+        )
         grid_step = grid[0] if grid else None
         return ThresholdAxis(attribute, low, high, grid_step, entry["missing"], is_closed, levels, is_flagged)
     _expect_keys(entry, TREE_AXIS | ({"excluding"} if excludes else set()) | ({"levels"} & entry.keys()))

@@ -180,7 +180,7 @@ def span_of(label: str, attribute: Attribute) -> Span:
     if label == ROOT:
         return ANYTHING
     if isinstance(attribute.hierarchy, Given):
-        return _span_of_node(label, attribute, attribute.hierarchy.tree)
+        return _span_of_node(label, attribute, attribute.hierarchy.whole or attribute.hierarchy.tree)
     plain = label.removesuffix(OR_MISSING)
     parts = INTERVAL.fullmatch(plain)
     opening, first, last, closing = parts.groups() if parts else ("[", plain, plain, "]")
@@ -188,7 +188,12 @@ def span_of(label: str, attribute: Attribute) -> Span:
         low, high = _ends(first, attribute.kind)[0], _ends(last, attribute.kind)[1]
     except ValueError:
         return NOTHING
-    return Span(low, high, plain != label, opening == "(", closing == ")")
+    has_slices = (
+        attribute.finest is not None
+    )  # statistics are ends of slices, also where labels leave these out
+    return Span(
+        low, high, plain != label, opening == "(" and not has_slices, closing == ")" and not has_slices
+    )
 
 
 def _span_of_rest(label: str, attribute: Attribute) -> Span:
@@ -203,7 +208,7 @@ def _span_of_rest(label: str, attribute: Attribute) -> Span:
     if rest is None:
         return span_of(label, attribute)
     if isinstance(attribute.hierarchy, Given):
-        tree = attribute.hierarchy.tree
+        tree = attribute.hierarchy.whole or attribute.hierarchy.tree
         excluded = rest.excluded({MISSING, *tree.labels}.__contains__)
         found = _span_of_node(rest.node, attribute, tree, excluded)
     else:

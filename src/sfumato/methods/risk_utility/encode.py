@@ -7,6 +7,7 @@ number or date without a hierarchy gets one, and without bounds the range of bot
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -22,7 +23,15 @@ from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import InputError, PolicyError, TableError, number_of, of_side_table
 from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem, problem_of
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced, Dates, Declaration, Intervals, Mask
+from sfumato.policy.hierarchy.declarations import (
+    DAYS_TO_YEARS,
+    Balanced,
+    Dates,
+    Declaration,
+    Intervals,
+    Mask,
+    widen_from,
+)
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.options.risk_utility import THRESHOLD, Absolute, RiskUtilityOptions, Weights
 from sfumato.policy.schema import Attribute, Kind, Schema
@@ -93,8 +102,19 @@ def _close_attribute(attribute: Attribute, source: Source, side: Source | None) 
         first = int(extent.least) if extent.n_present else 0
         bounds = attribute.bounds or (first, max(first + 1, int(extent.greatest)))
         return replace(attribute, bounds=bounds, hierarchy=attribute.hierarchy or DAYS_TO_YEARS)
+    if attribute.finest is not None and attribute.hierarchy is None:
+        return _close_in_slices(attribute, extent)
     found = with_bounds(attribute, extent)
     return found if found.hierarchy is not None else replace(found, hierarchy=_halve_range(found, extent))
+
+
+def _close_in_slices(attribute: Attribute, extent: Extent) -> Attribute:
+    """A number that is never finer than a width, as intervals of that width; without bounds they begin at a multiple."""
+    width = float(attribute.finest or 1)
+    low, high = attribute.bounds or (
+        width * math.floor(float(extent.least) / width), width * (math.floor(float(extent.greatest) / width) + 1)
+    )  # fmt: skip
+    return replace(attribute, bounds=(low, high), hierarchy=widen_from(width, low, high))
 
 
 def _halve_range(attribute: Attribute, extent: Extent) -> Declaration:

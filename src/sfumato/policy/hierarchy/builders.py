@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sfumato.errors import HierarchyError, did_you_mean
-from sfumato.policy.hierarchy.declarations import Balanced, Dates, Declaration, Flat, Given, Intervals, Mask
+from sfumato.policy.hierarchy.declaration import Declaration
+from sfumato.policy.hierarchy.declarations import Balanced, Dates, Flat, Given, Intervals, Mask
 from sfumato.policy.hierarchy.library.codes import WORD, declare_from_library
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.kinds import Kind

@@ -95,6 +95,15 @@ class Declaration(ABC):
         """The tree of these labels, single values or not, and of all above them."""
         return self.build(column, labels)
 
+    def is_too_fine(self, label: str) -> bool:  # noqa: ARG002 - as above
+        """Is a published label, other than the root's, finer than any may be?"""
+        return False
+
+    @property
+    def as_given(self) -> Declaration:
+        """The same with all its levels, also those that are finer than what is published."""
+        return self
+
     def coarsen(self, level: object) -> Declaration:  # noqa: ARG002 - most have no levels to choose from
         """The same, with nothing below this level: a name, a width, or its number, counted from the values up."""
         raise HierarchyError(f"{self.word} has no levels to choose from; leave finest out.")

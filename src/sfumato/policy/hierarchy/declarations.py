@@ -109,6 +109,13 @@ class Mask(Declaration):
         texts = [_mask(text, self._n_shown) for text in values]
         return Declaration.locate(self, column, tree, texts)
 
+    def is_too_fine(self, label: str) -> bool:
+        return len(label.rstrip(ROOT)) > self._n_shown
+
+    @property
+    def as_given(self) -> Mask:
+        return replace(self, n_hidden=0)
+
     def coarsen(self, level: object) -> Mask:
         return replace(self, n_hidden=check_level(level, (), self.n_characters))
 
@@ -175,7 +182,9 @@ class Dates(Declaration):
         return name_periods(values, self.levels[0])
 
     def coarsen(self, level: object) -> Dates:
-        return Dates(self.levels[check_level(level, self.levels, len(self.levels)) :])
+        if level not in self.levels:
+            raise HierarchyError(f"finest must be a level of it: {', '.join(self.levels)}.")
+        return Dates(self.levels[self.levels.index(str(level)) :])
 
     def is_complete(self, column: DeclaredColumn) -> bool:  # noqa: ARG002 - whatever the column
         """The tree of a release has the periods of its table alone."""
@@ -233,10 +242,11 @@ class Intervals(NumberRanges):
             )
 
     def coarsen(self, level: object) -> Intervals:
-        if isinstance(level, bool) or level not in self.widths:
+        if isinstance(level, bool) or not any(width == level for width in self.widths):
             known = ", ".join(map(str, self.widths))
             raise HierarchyError(f"finest is none of the widths of its intervals; these are {known}.")
-        return replace(self, widths=self.widths[self.widths.index(float(str(level))) :])
+        at = [width == level for width in self.widths].index(True)
+        return replace(self, widths=self.widths[at:])
 
     def _read_widths(self) -> list[Fraction]:
         return [grid.read_positive(width, "A width of intervals") for width in self.widths]
@@ -321,6 +331,13 @@ class Given(Declaration):
         """The names of its levels, from the values up."""
         return ()
 
+    def is_too_fine(self, label: str) -> bool:
+        return self.whole is not None and label in self.whole.labels and label not in self.tree.labels
+
+    @property
+    def as_given(self) -> Given:
+        return replace(self, tree=self.whole or self.tree, whole=None)
+
     def coarsen(self, level: object) -> Given:
         whole = self.whole or self.tree
         n_hidden = check_level(level, self.levels, whole.height)
@@ -385,5 +402,45 @@ def _sort_texts(kind: Kind, values: Any) -> list[str]:
     return grid.as_texts(np.unique(np.asarray(values, dtype=np.float64)))
 
 
+def widen_from(finest: float, low: float, high: float) -> Intervals:
+    """Intervals of this width, below others twice as wide each, up to the whole range.
+
+    >>> widen_from(5, 0, 100).widths
+    (5, 10, 20, 40, 80)
+    """
+    widths = [finest]
+    while 2 * widths[-1] < high - low:
+        widths.append(2 * widths[-1])
+    return Intervals(tuple(widths))
+
+
+def read_calendar(finest: object) -> Dates:
+    """The hierarchy of a date that is never finer than a unit of the calendar and declares none.
+
+    >>> read_calendar("month")
+    Dates(levels=('month', 'quarter', 'year'))
+    """
+    if finest not in DATE_LEVELS:
+        hint = did_you_mean(str(finest), DATE_LEVELS) if isinstance(finest, str) else ""
+        raise HierarchyError(f"finest must be a unit of the calendar: {', '.join(DATE_LEVELS)}.{hint}")
+    levels = DATE_LEVELS[DATE_LEVELS.index(str(finest)) :]
+    return Dates(levels[:-1] or levels)
+
+
 DAYS_TO_YEARS = Dates(("day", "month", "year"))
 """The hierarchy of a date that needs one and declares none."""
+
+__all__ = [
+    "DAYS_TO_YEARS",
+    "Balanced",
+    "Dates",
+    "Declaration",
+    "DeclaredColumn",
+    "Flat",
+    "Given",
+    "Intervals",
+    "Mask",
+    "NumberRanges",
+    "read_calendar",
+    "widen_from",
+]

@@ -337,6 +337,12 @@ def _check_domain(attribute: Attribute) -> None:
     if lacking is not None:
         raise Misfit(path, f"diffgen reads no domain from the table; declare {lacking}.")
     if attribute.is_ordered:
+        if attribute.finest is not None:
+            raise Misfit(
+                (*path, "finest"),
+                "diffgen cuts a number at any step; declare slices, such as hierarchy: {intervals: "
+                f"[{attribute.finest}]}}, in place of it.",
+            )
         _check_grid(attribute, path)
         return
     with at_hierarchy(attribute.name, (*path, "hierarchy")):

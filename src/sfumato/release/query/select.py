@@ -20,6 +20,7 @@ from sfumato.encoding.cells import read_ordered
 from sfumato.encoding.domain import Domain, OrderedDomain, TreeDomain
 from sfumato.errors import InputError, PolicyError
 from sfumato.policy.document import Policy
+from sfumato.policy.finest import FinestSlices
 from sfumato.policy.hierarchy.leaf_ranges import Ranges, read_leaf_ranges
 from sfumato.policy.output import bound_names, missing_name, range_names
 from sfumato.policy.predicate import Predicate
@@ -125,9 +126,14 @@ def _runs(domain: Domain, side: Side | None) -> list[tuple[int, int]]:
     assert isinstance(side, Interval)
     if side.is_missing:
         return [(0, 0)] if domain.has_missing else []
-    reachable = snap_to_grid(side, domain.low, domain.grid) & Interval(domain.low, domain.high)
+    slices = FinestSlices.of(domain.attribute)
+    step = domain.grid if slices is None else None  # of slices, each that a value may lie in is reached
+    reachable = snap_to_grid(side, domain.low, step) & Interval(domain.low, domain.high)
     if not reachable:
         return []
+    if slices is not None:
+        ends = slices.represent(np.array([reachable.low, reachable.high]))
+        reachable = Interval(float(ends[0]), float(ends[1]))
     return [(_first_code(domain, reachable.low), _first_code(domain, reachable.high))]
 
 

@@ -77,7 +77,7 @@ def is_declared_in_full(axis: TreeAxis) -> bool:
 def _build_declared(axis: TreeAxis) -> Hierarchy:
     if axis.is_declared:
         return with_missing(axis.attribute.build_declared_hierarchy())
-    tree = axis.attribute.build_hierarchy(())
+    tree = axis.attribute.as_given.build_hierarchy(())
     return tree.with_missing() if axis.has_missing else tree
 
 
@@ -86,7 +86,7 @@ def _rebuild(axis: TreeAxis, named: frozenset[str | None]) -> Hierarchy:
     values = _find_known_values(axis, named)
     if len(values) == 0 and axis.has_missing:
         return Hierarchy((ROOT, None), np.array([-1, 0]))
-    tree = axis.attribute.build_hierarchy(values)
+    tree = axis.attribute.as_given.build_hierarchy(values)
     return tree.with_missing() if axis.has_missing else tree
 
 

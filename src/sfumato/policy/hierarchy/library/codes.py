@@ -130,6 +130,10 @@ class Codes(Declaration):
     def name_undeclared(self, column: DeclaredColumn) -> str | None:
         return name_values(column)
 
+    @property
+    def as_given(self) -> Codes:
+        return replace(self, n_hidden=0)
+
     def coarsen(self, level: object) -> Codes:
         levels = find_entry(self.name).levels
         return replace(self, n_hidden=check_level(level, levels, len(levels)))
@@ -140,6 +144,10 @@ class Codes(Declaration):
     def find_value_depth(self, label: str) -> int | None:
         path = find_path(self.name, label)
         return len(path) - 1 if path and len(path) <= self._n_shown else None
+
+    def is_too_fine(self, label: str) -> bool:
+        path = find_path_to(self.name, label)
+        return path is not None and len(path) > self._n_shown
 
     def is_masked(self, label: str) -> bool:
         return find_path(self.name, label) is None and self.path_to(label) is not None

@@ -13,7 +13,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
-from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced
+from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced, widen_from
 from sfumato.policy.hierarchy.declared import name_undeclared
 from sfumato.policy.kinds import as_plain
 from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, at_hierarchy
@@ -439,8 +439,11 @@ def with_hierarchy(attribute: Attribute) -> Attribute:
     """The column; if it declares no hierarchy, with halves of a number, or with days, months and years of a date."""
     if not attribute.is_ordered:
         return attribute
-    rule = Balanced(2) if attribute.kind is Kind.NUMBER else DAYS_TO_YEARS
-    return replace(attribute, hierarchy=rule)
+    if attribute.kind is Kind.DATE:
+        return replace(attribute, hierarchy=DAYS_TO_YEARS)
+    if attribute.finest is None or attribute.bounds is None:
+        return replace(attribute, hierarchy=Balanced(2), finest=None)
+    return replace(attribute, hierarchy=widen_from(float(attribute.finest), *attribute.bounds))
 
 
 def declared_schema(schema: Schema) -> Schema:
