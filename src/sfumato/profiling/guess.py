@@ -44,6 +44,7 @@ RANGES_OF_CODES = (
 
 LONG_CODES = 100
 """Whole numbers up to this fit many a list of codes by chance."""
+COARSEST = "Finer it would cost others their detail; delete finest if it may."
 
 Bounds = tuple[float, float]
 DayBounds = tuple[str, str]
@@ -64,6 +65,7 @@ class Guess:
     hierarchy: Declaration | None = None
     bounds: Bounds | None = None
     days: DayBounds | None = None  # the bounds of dates that are published as ranges
+    finest: str | int | None = None  # the level that it is never finer than
     is_unknown: bool = False  # neither name nor cells say what it is
 
     @property
@@ -82,6 +84,8 @@ class Guess:
             declared["bounds"] = list(self.days)
         if self.hierarchy is not None:
             declared["hierarchy"] = self.hierarchy.as_policy()
+        if self.finest is not None:
+            declared["finest"] = self.finest
         if self.facts.missing_texts and self.role.is_published:
             declared["missing-values"] = list(self.facts.missing_texts)
         return declared
@@ -329,6 +333,16 @@ def with_ranges(found: Guess) -> Guess:
     has_order = facts.n_distinct > 2 and facts.is_exact and found.hint.meaning is not NameMeaning.KEY
     if found.is_unknown and is_code and has_order:
         return _as_number(replace(found, why=(*found.why[:1], RANGES_OF_CODES)))
+    return found
+
+
+def with_coarsest(found: Guess) -> Guess:
+    """The same column with nothing finer than the highest level below all values together, if it has levels."""
+    if isinstance(found.hierarchy, Mask) and found.hierarchy.n_characters > 1:
+        return replace(found, finest=found.hierarchy.n_characters - 1, why=(*found.why, COARSEST))
+    if found.hierarchy is not None and found.facts.library:
+        levels = find_entry(found.facts.library).levels
+        return replace(found, finest=levels[-1], why=(*found.why, COARSEST)) if len(levels) > 1 else found
     return found
 
 

@@ -4,8 +4,9 @@
 2. What nobody knows, and what would single people out, is generalized (:mod:`sfumato.profiling.roles`).
 3. Columns are ranked by what they add to the rows that stand alone (:mod:`sfumato.profiling.uniqueness`).
 4. A sample is divided into groups, as publishing would (:mod:`sfumato.profiling.trial`). Dates and numbers that say
-   nothing in it are published as ranges. If more than half of the columns still say nothing, unknown ones of these are
-   dropped, those first that add most to the rows that stand alone.
+   nothing in it are published as ranges. If more than half of the columns still say nothing, hierarchies keep their
+   highest level only, if that helps; then unknown columns that say nothing are dropped, those first that add most to
+   the rows that stand alone.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from sfumato.policy.schema import Role
 from sfumato.policy.unit import Unit
 from sfumato.profiling import trial
 from sfumato.profiling.draft import People, PolicyDraft, Trial
-from sfumato.profiling.guess import Guess, percent, with_ranges
+from sfumato.profiling.guess import Guess, percent, with_coarsest, with_ranges
 from sfumato.profiling.names import NameMeaning
 from sfumato.profiling.roles import (
     ensure_quasi_identifier,
@@ -116,15 +117,24 @@ def _try_out(draft: PolicyDraft, table: Source, progress: Progress) -> PolicyDra
     softer = [with_ranges(found) if found.name in draft.silent else found for found in draft.columns]
     if softer != list(draft.columns):
         draft = _measure(replace(draft, columns=tuple(softer)), sample, progress)
+    if _n_too_silent(draft) > 0:
+        coarser = [with_coarsest(found) if found.name in draft.silent else found for found in draft.columns]
+        tried = _measure(replace(draft, columns=tuple(coarser)), sample, progress)
+        draft = tried if len(tried.silent) < len(draft.silent) else draft
     left = math.floor(MOST_DROPPED * len(draft.published))
     while True:
         unknown = {found.name for found in draft.published if found.is_unknown}
         candidates = [name for name in draft.ranking.names if name in draft.silent & unknown]
-        n_dropped = min(math.ceil(len(draft.silent) - len(draft.published) / 2), left, len(candidates))
+        n_dropped = min(_n_too_silent(draft), left, len(candidates))
         if n_dropped <= 0:
             return draft
         left -= n_dropped
         draft = _measure(_drop(draft, candidates[:n_dropped]), sample, progress)
+
+
+def _n_too_silent(draft: PolicyDraft) -> int:
+    """How many columns say nothing beyond half of those that are published."""
+    return math.ceil(len(draft.silent) - len(draft.published) / 2)
 
 
 def _measure(draft: PolicyDraft, sample: Source, progress: Progress) -> PolicyDraft:

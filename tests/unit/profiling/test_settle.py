@@ -155,6 +155,33 @@ def test_columns_that_say_nothing_are_dropped_if_nobody_knows_them_and_at_most_o
     assert all(f"  {found.name}: {{role: drop}}" in shown for found in dropped)
 
 
+def test_a_coarser_finest_comes_before_anything_is_dropped_if_it_helps(monkeypatch):
+    """Columns that speak as soon as they are coarse are kept; where it does not help, nothing is made coarse."""
+    table = pa.table(
+        {
+            "zip": [f"{10000 + 7 * i % 9973}" for i in range(N)],
+            "dx": diagnoses(),
+            "xx": random_column(50),
+            "yy": random_column(40),
+        }
+    )
+    monkeypatch.setattr(trial, "share_of_stars", lambda sample, policy: shares_if(policy, coarse=0.0))
+    draft = profile(table)
+    assert (column(draft, "zip").finest, column(draft, "dx").finest) == (4, "chapter")
+    assert draft.policy().as_dict()["attributes"]["dx"]["finest"] == "chapter"
+    assert all(found.role is Role.QUASI_IDENTIFIER for found in draft.columns)
+    monkeypatch.setattr(trial, "share_of_stars", lambda sample, policy: shares_if(policy, coarse=1.0))
+    assert all(found.finest is None for found in profile(table).columns)
+
+
+def shares_if(policy, *, coarse):
+    attributes = policy.as_dict()["attributes"]
+    return {
+        name: coarse if "finest" in attributes[name] else 1.0
+        for name in policy.schema.names(Role.QUASI_IDENTIFIER)
+    }
+
+
 def test_nothing_is_dropped_where_half_of_the_columns_say_something():
     unknown = {f"xx{letter}": random_column(3, seed=i) for i, letter in enumerate("abc")}
     draft = profile(pa.table({**unknown, "yy": random_column(90)}))
@@ -272,4 +299,6 @@ def test_a_number_of_persons_comes_before_another_that_repeats(counts_people):
 
 def test_fewer_people_than_k_are_asked_for_as_many_as_there_are(counts_people):
     table = stays(patient_id=[f"P{i % 4}" for i in range(N)])
-    assert [requirement.as_policy() for requirement in profile(table).policy().requirements] == [{"k-anonymity": 4}]
+    assert [requirement.as_policy() for requirement in profile(table).policy().requirements] == [
+        {"k-anonymity": 4}
+    ]
