@@ -165,7 +165,8 @@ def _rows_per_value(facts: ColumnFacts) -> str:
     if facts.is_unique:
         return "Every row has one of its own."
     mean = facts.n_present / max(facts.n_distinct, 1)
-    return f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several."
+    often = f"{mean:.1f} rows each on average" if mean >= 1.05 else "now and then"
+    return f"Values repeat, {often}: one person or household seems to have several."
 
 
 def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
