@@ -5,10 +5,10 @@ A name is only a hint. :mod:`sfumato.profiling.guess` weighs it against what the
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from enum import StrEnum
 
+from sfumato.table.identifiers import WordList, direct_word, is_about_persons, person_number, words_of
 from sfumato.table.reading import POSTCODES
 
 
@@ -41,24 +41,9 @@ class Hint:
 
 # A star marks the beginning of words; without one the word is meant, in the singular or plural. Among them
 # are the column names of public census files (agep, schl, pincp, ...), which nobody could guess.
-DIRECT = """
-    ssn socialsecurity email mail phone telephone tel mobile cell fax firstname lastname surname forename
-    fullname username nickname login address street passport iban url website twitter facebook ipaddress ip
-    mac imei photo fingerprint signature plate licenseplate
-"""
-PERSONS = """
-    patient person customer client member employee subject participant respondent household user student pupil
-    insured policyholder beneficiary citizen voter applicant donor guest worker staff family
-"""
-PAPERS = """
-    account insurance passport licence license card serial case encounter visit record medical mrn tax
-    national nhs health claim registration device badge row line admission
-"""
 KEYS = "id uid uuid guid key pk mrn serialno caseno index rowid rownumber oid hash token barcode nino"
-NUMBERS = ("no", "nr", "nbr", "num", "number", "code", "ref", "id")
-NAMED = (
-    "first last full family given middle maiden mother father spouse contact doctor physician next kin sur"
-)
+BARE_KEYS = ("patient", "person", "customer", "client", "respondent")
+
 NOTES = "note comment remark description text freetext narrative memo message feedback"
 WEIGHTS = "fnlwgt wgt pwgtp wgtp pweight sampleweight samplingweight instanceweight surveyweight finalweight"
 WEIGHED = "sample sampling instance survey final person replicate design frequency population"
@@ -99,50 +84,11 @@ LABELS = """
 """
 
 
-@dataclass(frozen=True, slots=True)
-class _Words:
-    """A list of words and of beginnings of words."""
-
-    whole: frozenset[str]
-    stems: tuple[str, ...]
-
-    @classmethod
-    def of(cls, text: str) -> _Words:
-        words = text.split()
-        stems = tuple(word[:-1] for word in words if word.endswith("*"))
-        return cls(frozenset(word for word in words if not word.endswith("*")), stems)
-
-    def first(self, words: list[str]) -> str:
-        """The first of some words that the list has."""
-        return next((word for word in words if word in self), "")
-
-    def __contains__(self, word: str) -> bool:
-        return (
-            word in self.whole
-            or word.removesuffix("s") in self.whole
-            or word.startswith(self.stems or ("\0",))
-        )
-
-
-_DIRECT, _KEYS, _NAMED = _Words.of(DIRECT), _Words.of(KEYS), _Words.of(NAMED)
-_PERSONS, _NUMBERED = _Words.of(PERSONS), _Words.of(PERSONS + PAPERS)
-_NOTES, _WEIGHTS, _WEIGHED = _Words.of(NOTES), _Words.of(WEIGHTS), _Words.of(WEIGHED)
-_SENSITIVE, _KNOWN = _Words.of(SENSITIVE), _Words.of(KNOWN)
-_AGES, _BIRTHS, _POSTCODES = _Words.of(AGES), _Words.of(BIRTHS), _Words.of(POSTCODES)
-_AMOUNTS, _LABELS = _Words.of(AMOUNTS), _Words.of(LABELS)
-
-
-def words_of(name: str) -> list[str]:
-    """The words of a name, in lower case, however it joins them, without numbers that count columns.
-
-    >>> words_of("dateOfBirth"), words_of("native-country"), words_of("HIVStatus"), words_of("RAC1P")
-    (['date', 'of', 'birth'], ['native', 'country'], ['hiv', 'status'], ['rac1p'])
-    >>> words_of("address2"), words_of("phone_1")
-    (['address'], ['phone'])
-    """
-    cases = r"[A-Z][A-Z\d]*(?![a-z])|[A-Z]?[^\W_A-Z]+"
-    words = [word for part in re.findall(r"[^\W_]+", name) for word in re.findall(cases, part)]
-    return [word.lower() for word in (re.sub(r"\d+$", "", word) for word in words) if word]
+_KEYS = WordList.of(KEYS)
+_NOTES, _WEIGHTS, _WEIGHED = WordList.of(NOTES), WordList.of(WEIGHTS), WordList.of(WEIGHED)
+_SENSITIVE, _KNOWN = WordList.of(SENSITIVE), WordList.of(KNOWN)
+_AGES, _BIRTHS, _POSTCODES = WordList.of(AGES), WordList.of(BIRTHS), WordList.of(POSTCODES)
+_AMOUNTS, _LABELS = WordList.of(AMOUNTS), WordList.of(LABELS)
 
 
 def hint_of(name: str) -> Hint:
@@ -158,7 +104,7 @@ def hint_of(name: str) -> Hint:
         meaning,
         word,
         otherwise=_find_plain_meaning(words, whole)[0],
-        is_person=bool(_PERSONS.first([*words, whole.removesuffix("id")])),
+        is_person=is_about_persons(words),
         is_age=bool(_AGES.first(words)),
         is_birth=bool(_BIRTHS.first(words)),
         is_postcode=bool(_POSTCODES.first([*words, whole])),
@@ -170,7 +116,7 @@ def hint_of(name: str) -> Hint:
 def _find_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if note := _NOTES.first(words):
         return NameMeaning.NOTE, note
-    if direct := _DIRECT.first([*words, whole]) or _find_person_name(words):
+    if direct := direct_word(words):
         return NameMeaning.DIRECT, direct
     if key := _find_key(words, whole):
         return NameMeaning.KEY, key
@@ -187,18 +133,8 @@ def _find_plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]
     return NameMeaning.NONE, ""
 
 
-def _find_person_name(words: list[str]) -> str:
-    """`name` alone, or the name of a person; the name of a country or a hospital is none."""
-    others = [word for word in words if word not in ("name", "names")]
-    is_person = len(others) < len(words) and all(word in _NAMED or word in _PERSONS for word in others)
-    return "name" if is_person else ""
-
-
 def _find_key(words: list[str], whole: str) -> str:
-    """A key by its own word, or a person (or what a person holds) with a number: patient_no, customercode."""
-    if key := _KEYS.first([*words, whole]):
+    """A key by its own word, or a person (or what a person holds) with a number, or a person alone."""
+    if key := _KEYS.first([*words, whole]) or person_number(words):
         return key
-    if len(words) > 1 and words[-1] in NUMBERS and words[-2] in _NUMBERED:
-        return f"{words[-2]} {words[-1]}"
-    is_joined = any(whole.endswith(end) and whole.removesuffix(end) in _NUMBERED for end in NUMBERS)
-    return whole if is_joined or whole in ("patient", "person", "customer", "client", "respondent") else ""
+    return whole if whole in BARE_KEYS else ""
