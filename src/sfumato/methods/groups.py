@@ -27,6 +27,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding import loss
 from sfumato.recoding.loss import LostDetail, Missing, WholeTree
+from sfumato.recoding.pseudonyms import GroupPseudonyms, Pseudonyms
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.tree import Recoding
@@ -155,6 +156,7 @@ class PublishGroups:
     random: Random
     keeps_groups: bool
     meter: LossMeter
+    pseudonyms: Pseudonyms | None = None
     progress: Progress = no_progress
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -168,6 +170,7 @@ class PublishGroups:
             self.random,
             self.keeps_groups,
             self.meter,
+            self.pseudonyms,
         )
 
     def __call__(self, part: Loaded) -> Published[Told]:
@@ -191,7 +194,9 @@ class PublishGroups:
         if chunk.payload is not None:
             source = Source(source.names, n_rows, source.kind, source.where, chunk.payload.column)
         keys = self.random.random(n_rows)
-        rows = published_rows(source, self.policy, chunk.groups, keys, chunk.statistics or {})
+        are_whole = chunk.statistics is None
+        codes = self.pseudonyms and GroupPseudonyms(self.pseudonyms, self.random, are_whole)
+        rows = published_rows(source, self.policy, chunk.groups, keys, chunk.statistics or {}, codes)
         for name, kind in self.statistic_types.items():
             if name in rows.column_names:
                 rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
@@ -221,6 +226,7 @@ def draft_groups(
         statistic_types=table.statistic_types,
         keeps_groups=engine.room.rows == UNLIMITED,  # all rows are at hand
         meter=LossMeter.of(table.domains),
+        pseudonyms=extras.pseudonyms,
         progress=progress,
     )
     works = (

@@ -52,19 +52,13 @@ from sfumato.verify.checks import (
     without_stop,
 )
 from sfumato.verify.figures import check_figures
-from sfumato.verify.measure import (
-    RequirementResult,
-    RowFindings,
-    check_promises,
-    claims,
-    examine_source,
-    fits_in_memory,
-)
+from sfumato.verify.measure import RequirementResult, RowFindings, check_promises, claims, examine_release
 from sfumato.verify.portions import NoRoom
 from sfumato.verify.recoding import RecodingMatch, read_recoding
 from sfumato.verify.rows import (
     allowed_memory,
     columns_to_check,
+    fits_in_memory,
     open_stored_rows,
     published_names,
     read_header,
@@ -401,7 +395,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
         if given.warehouse is not None:
             examined = given.measure_in(given.warehouse)
         else:
-            examined = known or examine_source(source, policy, memory, given.scratch, beside=held)
+            examined = known or examine_release(source, policy, memory, given.scratch, beside=held)
     except (NoRoom, NoAnswer):  # that is not the release's fault
         raise
     except InputError as error:
@@ -430,7 +424,8 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     elif given.warehouse is None and held is not None:
         yield from held.checks()
     if given.warehouse is not None:
-        yield from unseen(policy, has_recoding=held is not None)
+        has_alone = claimed.alone_by_passed is not None
+        yield from unseen(policy, has_recoding=held is not None, has_alone=has_alone)
 
 
 def _read_recoding(path: Path, word: str, policy: Policy, memory: int) -> RecodingMatch | Check | None:

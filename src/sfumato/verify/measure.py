@@ -30,31 +30,30 @@ from sfumato.errors import TableError
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Schema
-from sfumato.release.certificate import Claim, Claims
+from sfumato.release.certificate import AloneClaim, Claim, Claims
 from sfumato.release.folder import sha256_of
 from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
-from sfumato.table.source import UNKNOWN, Source
+from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
+from sfumato.verify.passed import count_alone
 from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
+from sfumato.verify.pseudonyms import Linked, check_linked, find_linked
 from sfumato.verify.recoding import RecodingMatch
 from sfumato.verify.requirements import count_whole_columns, measure_groups
 from sfumato.verify.rows import (
-    CheckedColumns,
     allowed_memory,
     box_columns,
     columns_to_check,
     columns_without_diversity,
+    fits_in_memory,
     is_small,
     open_rows,
 )
 from sfumato.verify.statistics import Finding, check_statistics
-
-BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
-"""Memory that measuring all rows at once takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +82,10 @@ class Measures:
     """The rows of groups that share one value of a column without a required diversity, by column."""
     respelled: Mapping[str, int] = field(default_factory=dict)
     """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
+    alone: AloneClaim | None = None
+    """The rows that are alone by all columns that are published as they are, if they were counted."""
+    linked: Mapping[str, Linked] = field(default_factory=dict)
+    """What the pseudonyms of each column tell, if that was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,10 +136,27 @@ def examine(
     """
     memory = allowed_memory(memory)
     if isinstance(rows, pa.Table):
-        return examine_source(open_table(rows), policy, memory, scratch, with_statistics=False)
+        found = examine_source(open_table(rows), policy, memory, scratch, with_statistics=False)
+        return _with_passed(found, open_table(rows), memory, scratch)
     rows.sha256 = sha256_of(rows.path)
     source = open_rows(rows.path, rows.format, memory, policy)
-    return replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
+    found = replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
+    return _with_passed(found, source, memory, scratch)
+
+
+def examine_release(
+    source: Source, policy: Policy, memory: int, scratch: Path | None, *, beside: RecodingMatch | None
+) -> RowFindings:
+    """What is found in the rows of a release folder, with all that its certificate claims of them."""
+    found = examine_source(source, policy, memory, scratch, beside=beside)
+    return _with_passed(found, source, memory, scratch)
+
+
+def _with_passed(found: RowFindings, source: Source, memory: int, scratch: Path | None) -> RowFindings:
+    asked = source, found.policy, memory, scratch or _folder_for_files(source)
+    return replace(
+        found, measures=replace(found.measures, alone=count_alone(*asked), linked=find_linked(*asked))
+    )
 
 
 def examine_source(
@@ -270,14 +290,6 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     return RowFindings(found, statistics, policy)
 
 
-def fits_in_memory(source: Source, checked: CheckedColumns, memory: int) -> bool:
-    """Can all rows be measured at once?"""
-    if source.stream is None:  # it is in memory
-        return True
-    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(checked.names)
-    return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
-
-
 def _folder_for_files(source: Source) -> Path:
     """Beside the table's own folder if that can be written, else where temporary files belong."""
     beside = Path(source.where).resolve().parent.parent
@@ -299,6 +311,7 @@ def claims(found: Measures) -> Claims:
         requirements=requirements,
         cells=claim_of(found.details.values()),
         one_value=found.one_value,
+        alone_by_passed=found.alone,
     )
 
 
@@ -323,3 +336,4 @@ def check_promises(found: Measures) -> Iterator[Check]:
     for name, n in found.respelled.items():
         claim = f"values of {name!r} that look alike count as one"
         yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)
+    yield from check_linked(found.linked)

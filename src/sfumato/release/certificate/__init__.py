@@ -4,11 +4,19 @@
 is the JSON (a model each way). ``verify`` imports this package, so nothing here may lead to a method.
 """
 
-from sfumato.release.certificate.certificate import Certificate, missing_rule, public_of, this_version
-from sfumato.release.certificate.claims import CellsClaim, Claim, Claims, UtilityClaim, percent
+from sfumato.release.certificate.certificate import (
+    NO_ANONYMIZATION,
+    Certificate,
+    missing_rule,
+    public_of,
+    this_version,
+)
+from sfumato.release.certificate.claims import AloneClaim, CellsClaim, Claim, Claims, UtilityClaim, percent
 from sfumato.release.certificate.privacy import Privacy, Sampling
 
 __all__ = [
+    "NO_ANONYMIZATION",
+    "AloneClaim",
     "CellsClaim",
     "Certificate",
     "Claim",

@@ -62,6 +62,25 @@ class CellsClaim:
         return self.all - self.exact - self.narrowed
 
 
+@dataclass(frozen=True, slots=True)
+class AloneClaim:
+    """How many ``rows`` are alone by all ``columns`` that are published as they are: no other row has these cells."""
+
+    columns: int
+    rows: int
+
+    @property
+    def words(self) -> str:
+        """Which columns these are.
+
+        >>> AloneClaim(1, 0).words, AloneClaim(3, 0).words
+        ('the column that is published as it is', 'the 3 columns that are published as they are')
+        """
+        if self.columns == 1:
+            return "the column that is published as it is"
+        return f"the {self.columns:,} columns that are published as they are"
+
+
 def percent(part: int, whole: int) -> str:
     """A share in per cent with one decimal; 0 and 100 only if it is nothing or everything.
 
@@ -82,7 +101,7 @@ class Claims:
     risk-utility release are the distinct boxes, its suppressed rows are published as roots throughout, and it has a
     claim of ``utility``. ``cells`` says how much is left; a differentially private release and one of an older version
     has none. ``one_value`` counts, for each column of which no diversity is required, the rows of groups that share one
-    value of it.
+    value of it. ``alone_by_passed`` is None where nothing is published as it is, and of older versions.
     """
 
     rows: int
@@ -94,3 +113,4 @@ class Claims:
     utility: UtilityClaim | None = None
     cells: CellsClaim | None = None
     one_value: Mapping[str, int] = field(default_factory=dict)
+    alone_by_passed: AloneClaim | None = None
