@@ -425,7 +425,7 @@ def test_other_commands_do_not_show_its_words_either(sfumato, release, monkeypat
         raise ValueError(SECRET)
 
     inside, *arguments = {
-        "profile": ("profiling.draft.measure", "people.csv"),
+        "profile": ("profiling.roles.measure", "people.csv"),
         "verify": ("verify.folder._check_folder", release),
         "apply": ("recoding.recoder.known_nodes", release, "people.csv", "--out", "more.csv"),
     }[command]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.console import say
+from sfumato.cli.console import progress_bar, say
 from sfumato.cli.options import check_own_file, memory_option, overwrite_option, reading_options
 
 if TYPE_CHECKING:
@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 def profile(table: str, out: Path | None, reading: Reading, *, private: bool, overwrite: bool) -> None:
     """Look at TABLE and draft a policy for it, each guess with its reason.
 
-    The draft publishes as it stands, but it is a guess: read it before you publish. With --private it holds bounds and
-    values that were read from the table, each marked: replace them by public knowledge.
+    It shows what each column adds to the rows that stand alone. The draft publishes as it stands, but it is a guess: read
+    it before you publish. With --private it holds bounds and values that were read from the table, each marked: replace
+    them by public knowledge.
     """
     from sfumato.profiling.profile import profile as draft_policy
     from sfumato.table.databases import without_secrets
@@ -41,11 +42,15 @@ def profile(table: str, out: Path | None, reading: Reading, *, private: bool, ov
     if out is not None:
         check_own_file(out, table)
         check_file_target(out, overwrite=overwrite)
-    draft = draft_policy(table, private=private, reading=reading).to_yaml()
+    with progress_bar(quiet=False) as progress:
+        draft = draft_policy(table, private=private, reading=reading, progress=progress)
+    text = draft.to_yaml()
     if out is None:
-        click.echo(draft.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
+        click.echo(text.encode(), nl=False)  # a policy is UTF-8, whatever the terminal is
         return
     with replace_atomically(out, overwrite=overwrite) as temporary:
-        temporary.write_text(draft, encoding="utf-8")
+        temporary.write_text(text, encoding="utf-8")
+    for line in draft.summary():
+        say(line)
     options = f"--policy {out}{reading.as_options} --out release"
     say(f"Wrote {out}. Read it, then: sfumato publish {shlex.quote(without_secrets(table))} {options}")

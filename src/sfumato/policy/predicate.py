@@ -21,7 +21,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple, NoReturn
 
 from sfumato.errors import PolicyError, did_you_mean, short
-from sfumato.policy.hierarchy.declarations import Given, Mask
+from sfumato.policy.hierarchy.declarations import Given
 from sfumato.policy.kinds import read_day
 from sfumato.policy.rectangles import (
     ANY_NUMBER,
@@ -424,8 +424,8 @@ def _category(token: _Token, attribute: Attribute) -> frozenset[str | None]:
         what = f"compares column {name!r} with a text that stands for a missing value"
         _refuse(what, token.at, "write IS NULL or IS NOT NULL")
     declared = attribute.hierarchy
-    if isinstance(declared, Mask) and "*" in label:
-        what = f"compares column {name!r} with a masked text, whose values only the table knows"
+    if declared is not None and declared.is_masked(label):
+        what = f"compares column {name!r} with a label of several values, which only the table knows"
         _refuse(what, token.at, "list the values with IN")
     if not isinstance(declared, Given):
         known = attribute.values

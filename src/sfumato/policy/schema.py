@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any, TypeVar
 
 from sfumato.errors import PolicyError, did_you_mean, short
-from sfumato.policy.hierarchy.declarations import Declaration, Flat, declare
+from sfumato.policy.hierarchy.builders import declare
+from sfumato.policy.hierarchy.declarations import Declaration, Flat
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
 from sfumato.policy.kinds import Kind
 from sfumato.policy.mistakes import Misfit, Unsure
@@ -116,6 +117,8 @@ class Attribute:
             object.__setattr__(self, "shift", Shift(**self.shift))
         with self._name_errors():
             object.__setattr__(self, "hierarchy", declare(self.hierarchy, self.kind))
+        if self.bounds is None and self.hierarchy is not None:
+            object.__setattr__(self, "bounds", self.hierarchy.bounds)
 
     @property
     def is_pattern(self) -> bool:
@@ -149,6 +152,11 @@ class Attribute:
         """
         with self._name_errors():
             return self.declaration.build(self, values)
+
+    def build_label_hierarchy(self, labels: Any) -> Hierarchy:
+        """The hierarchy of published labels, which need not be single values, as far as they tell it."""
+        with self._name_errors():
+            return self.declaration.build_labels(self, labels)
 
     def build_declared_hierarchy(self) -> Hierarchy:
         """The hierarchy of the column's declared values alone, whatever the table.

@@ -17,6 +17,8 @@ from sfumato.errors import did_you_mean
 from sfumato.policy import model
 from sfumato.policy.hierarchy.declarations import Balanced, Dates, Given, Intervals, Mask
 from sfumato.policy.hierarchy.files import MAX_LEAVES
+from sfumato.policy.hierarchy.library.codes import WORD as LIBRARY
+from sfumato.policy.hierarchy.library.entries import NAMES
 from sfumato.policy.kinds import DATE_LEVELS
 from sfumato.policy.mistakes import Mistake
 from sfumato.policy.model import OneOf, OrNothing, Part
@@ -111,6 +113,7 @@ HIERARCHY = Either(
                 most=MAX_LEAVES,
                 says=f"must be the number of children of a node, a whole number from {Balanced.least} to {MAX_LEAVES}.",
             ),
+            LIBRARY: ChoiceRule("A hierarchy that comes with the package, by its name.", words=NAMES),
             Given.word: InlineTree(
                 'The tree itself, from the root down: {"*": {North: [a, b], South: {c: null}}}.',
                 says='must be a mapping from the root to what stands under it, such as {"*": {North: [a, b]}}.',

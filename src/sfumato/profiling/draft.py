@@ -1,57 +1,66 @@
 """Draft of a policy: what the columns of a table seem to be, with a reason beside every guess.
 
-1. Each column is guessed by itself (:mod:`sfumato.profiling.guess`).
-2. A column that another one gives away gets the role of that one.
-3. The rows that combinations of columns single out are counted, to show the reader what is at stake.
-
-The draft publishes as it stands. It quotes no cell, except usual texts for a missing value.
+How it comes about is in :mod:`sfumato.profiling.settle`; how it is written stands here. The draft publishes as it
+stands. It quotes no cell, except usual texts for a missing value.
 """
 
 from __future__ import annotations
 
-import itertools
 import textwrap
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from sfumato import notebook
-from sfumato.errors import TableError, enumerate_names, number_of, short
+from sfumato.errors import enumerate_names, number_of, short
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import EntropyDiversity, KAnonymity, Requirement, VarianceDiversity
 from sfumato.policy.schema import Kind, Role
+from sfumato.policy.unit import Unit
 from sfumato.policy.yaml import dump
-from sfumato.profiling.facts import ColumnFacts, Shape, measure
-from sfumato.profiling.guess import Guess, K, add_declaration, guess, percent
-from sfumato.progress import Progress, no_progress
-from sfumato.table.allowance import Gauge
+from sfumato.profiling.facts import Shape
+from sfumato.profiling.guess import Guess, K, percent
+from sfumato.profiling.uniqueness import NOT_RANKED, Ranking, Uniqueness
 from sfumato.table.reading import AS_USUAL, Reading
-from sfumato.table.source import Source
-
-BYTES_PER_ROW, BYTES_PER_CELL = 64, 8
-"""Memory that looking at all columns takes, one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
-class Uniqueness:
-    """How many rows some columns single out: nobody else has the same values in all of them."""
+class People:
+    """The column that numbers people who have several rows each; ``objection`` says why groups do not count them."""
 
-    names: tuple[str, ...]
+    name: str
+    n: int
+    objection: str = ""
+
+    @property
+    def is_counted(self) -> bool:
+        return not self.objection
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A sample of the rows, divided into groups by the draft: where each quasi-identifier said nothing (``*``)."""
+
     n_rows: int
+    stars: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PolicyDraft:
-    """Draft of a policy: a guess for each column, and the combinations of columns that single out most rows."""
+    """Draft of a policy: a guess for each column, and what is at stake.
+
+    ``uniqueness`` counts the rows that all quasi-identifiers single out, then the worst three and two of them;
+    ``ranking`` says what each column adds to that. ``reading`` is how the table's text was read.
+    """
 
     n_rows: int
     columns: tuple[Guess, ...]
-    uniqueness: tuple[Uniqueness, ...]  # by all quasi-identifiers; then by the worst three and two
-    reading: Reading = AS_USUAL  # how the table's text was read
+    reading: Reading = AS_USUAL
+    uniqueness: tuple[Uniqueness, ...] = ()
+    ranking: Ranking = NOT_RANKED
+    trial: Trial | None = None
+    people: People | None = None
 
     def __repr__(self) -> str:
         return f"<Draft of a policy for {number_of(self.n_rows, 'row')}: {self.roles}>"
@@ -61,6 +70,22 @@ class PolicyDraft:
         """How many columns have each role."""
         return count_roles(found.role for found in self.columns)
 
+    @property
+    def published(self) -> tuple[Guess, ...]:
+        """The columns that a release has."""
+        return tuple(found for found in self.columns if found.role.is_published)
+
+    @property
+    def silent(self) -> frozenset[str]:
+        """The columns that said nothing in most rows of the trial."""
+        stars = {} if self.trial is None else self.trial.stars
+        return frozenset(name for name, share in stars.items() if share >= MUCH)
+
+    @property
+    def counted(self) -> People | None:
+        """The people whom groups count; None if they count rows."""
+        return self.people if self.people is not None and self.people.is_counted else None
+
     def to_yaml(self) -> str:
         """The draft as a policy with comments."""
         return "\n".join(_lines(self)) + "\n"
@@ -68,6 +93,12 @@ class PolicyDraft:
     def policy(self) -> Policy:
         """The policy that it drafts, which publishes as it stands."""
         return Policy.parse(self.to_yaml())
+
+    def summary(self) -> Iterator[str]:
+        """What each column adds to the rows that stand alone, and how many columns have each role."""
+        if self.ranking.added:
+            yield from ranking_lines(self)
+        yield f"Drafted: {self.roles}."
 
     def _repr_html_(self) -> str:
         lines = [
@@ -79,32 +110,14 @@ class PolicyDraft:
             )
             for found in self.columns
         ]
+        ranks = list(_ranking_cells(self))
         return notebook.card(
             "A draft of a policy",
             "It publishes as it stands, but it is a guess: read it (to_yaml) before you publish (policy).",
             [("rows", f"{self.n_rows:,}"), ("columns", f"{len(self.columns):,}")],
             notebook.table(("Column", "Role", "Type", "Why"), lines),
+            notebook.table(ranks[0], ranks[1:]) if self.ranking.added else "",
         )
-
-
-def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) -> PolicyDraft:
-    """The draft for a table that is open.
-
-    >>> import pyarrow as pa
-    >>> from sfumato.table.opening import open_table
-    >>> table = open_table(pa.table({"age": [31, 31, 45, 45, 60], "disease": ["a", "b", "a", "b", "a"]}))
-    >>> draft = draft_of(table, AS_USUAL)
-    >>> [(guess.name, guess.role.value) for guess in draft.columns]
-    [('age', 'quasi-identifier'), ('disease', 'sensitive')]
-    """
-    Gauge(table.where).foresee(table.n_rows * (BYTES_PER_ROW + BYTES_PER_CELL * len(table.names)))
-    guesses = []
-    for i, name in enumerate(table.names):
-        progress("profiling", i, len(table.names))
-        guesses.append(guess(measure(table, name)))
-    guesses = _ensure_quasi_identifier(_align_roles(guesses))
-    known = [found.facts for found in guesses if found.role is Role.QUASI_IDENTIFIER]
-    return PolicyDraft(table.n_rows, tuple(guesses), tuple(_find_uniqueness(known)), reading)
 
 
 def count_roles(roles: Iterable[Role]) -> str:
@@ -119,120 +132,16 @@ def count_roles(roles: Iterable[Role]) -> str:
     )
 
 
-# ---- columns together ------------------------------------------------------------------------------------
-
-
-def _align_roles(guesses: list[Guess]) -> list[Guess]:
-    """Give a column that another one gives away the role of that one: else it would undo what is done to the other."""
-    published = [found for found in guesses if found.role.is_published and found.facts.n_distinct > 1]
-    protected = [found for found in published if found.role in (Role.QUASI_IDENTIFIER, Role.SENSITIVE)]
-    return [_align_role(found, protected) if found in published else found for found in guesses]
-
-
-def _align_role(found: Guess, protected: Sequence[Guess]) -> Guess:
-    determining = [
-        other for other in protected if other is not found and determines(other.facts, found.facts)
-    ]
-    if not determining:
-        return found
-    owner = min(determining, key=lambda other: (other.facts.n_distinct, other.role is Role.SENSITIVE))
-    other = short(owner.name)
-    if determines(found.facts, owner.facts):
-        why = f"It says the same as {other} in other words: dropping one of the two loses nothing."
-    else:
-        why = f"Each value of {other} goes with one value here."
-    if found.role is not Role.OTHER:
-        return replace(found, why=(*found.why, why))
-    shared = f"{why} So it has the role of {other}, which it would give away."
-    return add_declaration(replace(found, role=owner.role, why=(shared,)))
-
-
-def determines(left: ColumnFacts, right: ColumnFacts) -> bool:
-    """Whether each value of ``left`` always goes with one value of ``right``, and not by mere rarity."""
-    if right.n_codes > left.n_codes or left.n_codes * 10 > left.n_rows:
-        return False
-    if left.n_codes < 2 or right.n_codes < 2:
-        return False
-    for rows in (slice(0, 2_000), slice(None)):  # nearly all pairs fail at once
-        seen = np.full(left.n_codes, -1, dtype=np.int64)
-        seen[left.codes[rows]] = right.codes[rows]
-        if not np.array_equal(seen[left.codes[rows]], right.codes[rows]):
-            return False
-    return True
-
-
-def _ensure_quasi_identifier(guesses: list[Guess]) -> list[Guess]:
-    """Make the most telling column a quasi-identifier if no column looks like one: a policy needs one."""
-    if any(found.role is Role.QUASI_IDENTIFIER for found in guesses):
-        return guesses
-    if all(found.facts.shape is Shape.NESTED for found in guesses):
-        raise TableError(
-            "No column of the table has cells that a policy can read; there is nothing to publish."
-        )
-    preference = [Role.OTHER, Role.SENSITIVE, Role.DROP, Role.IDENTIFIER]
-
-    def plausible(found: Guess) -> tuple[bool, bool, int, int]:
-        is_constant = found.facts.n_distinct < 2
-        is_usable = found.facts.shape is not Shape.NESTED
-        return is_usable, not is_constant, -preference.index(found.role), found.facts.n_distinct
-
-    chosen = max(guesses, key=plausible)
-    why = "No column looks like what others know of a person, and a policy needs one: this is a mere guess."
-    new = add_declaration(replace(chosen, role=Role.QUASI_IDENTIFIER, why=(why,)))
-    return [new if found is chosen else found for found in guesses]
-
-
-def _find_uniqueness(columns: Sequence[ColumnFacts]) -> Iterator[Uniqueness]:
-    """Rows that are unique by all columns, by the worst three and by the worst two.
-
-    The worst three are looked for among those that extend one of the worst pairs, which is where
-    they are in practice, and only among the twelve columns with the most values.
-    """
-    if not columns:
-        return
-    yield _count_unique(columns)
-    ranked = sorted(columns, key=lambda facts: -facts.n_codes)[:12]
-    pairs = _worst_first(itertools.combinations(ranked, 2)) if len(columns) > 2 else []
-    if len(columns) > 3:
-        extended = ((*pair, more) for pair, _ in pairs[:3] for more in ranked if more not in pair)
-        yield _worst_first(extended)[0][1]
-    if pairs:
-        yield pairs[0][1]
-
-
-def _worst_first(
-    candidates: Iterable[tuple[ColumnFacts, ...]],
-) -> list[tuple[tuple[ColumnFacts, ...], Uniqueness]]:
-    counted = [(candidate, _count_unique(candidate)) for candidate in candidates]
-    return sorted(counted, key=lambda item: -item[1].n_rows)
-
-
-def _count_unique(columns: Sequence[ColumnFacts]) -> Uniqueness:
-    """Rows whose combination of codes occurs once, found on one packed integer per row."""
-    key: NDArray[np.int64] = np.zeros(columns[0].n_rows, dtype=np.int64)
-    size = 1
-    for facts in columns:
-        if size * facts.n_codes >= 2**62:
-            distinct, key = np.unique(key, return_inverse=True)
-            size = len(distinct)
-        size *= facts.n_codes
-        key = key * facts.n_codes + facts.codes
-    return Uniqueness(tuple(facts.name for facts in columns), _n_alone(key, size))
-
-
-def _n_alone(key: NDArray[np.int64], size: int) -> int:
-    if size <= 4 * len(key):
-        return int((np.bincount(key, minlength=size) == 1).sum())
-    ordered = np.sort(key)
-    is_new = np.concatenate(([True], ordered[1:] != ordered[:-1], [True]))
-    return int((is_new[1:] & is_new[:-1]).sum())
-
-
 # ---- the text ----------------------------------------------------------------------------------------
 
 _WIDTH = 100
 MANY = 12
 """With more quasi-identifiers than this, each costs the others much detail."""
+LONGEST_NAME = 40
+MUCH = 0.5
+"""A column that said nothing in so many rows of the trial is told of."""
+MOST_CLASSES = 10
+"""Values of a column that is offered as a target."""
 
 
 def _lines(draft: PolicyDraft) -> Iterator[str]:
@@ -248,10 +157,21 @@ def _lines(draft: PolicyDraft) -> Iterator[str]:
         yield from comment(f"With fewer than {K} rows, {K}-anonymity cannot be met.")
     yield ""
     yield from _uniqueness_lines(draft)
+    if draft.ranking.added:
+        yield from (f"# {line}".rstrip() for line in ranking_lines(draft))
+        yield ""
+    if any(found.is_unknown for found in draft.columns):
+        yield from comment(
+            "Where a name says nothing, the column is generalized like what others know of a person. Say other if nobody "
+            "outside can have it, or if it is what to predict: it then passes as it is. Say sensitive if nobody should "
+            "learn it, and drop if nobody needs it."
+        )
+        yield ""
     yield "attributes:"
     for found in draft.columns:
-        yield from _attribute_lines(found)
+        yield from _attribute_lines(found, draft)
     yield ""
+    yield from _people_lines(draft)
     yield from _require_lines(draft)
     yield from _workload_lines(draft)
     yield "method: mondrian"
@@ -260,26 +180,76 @@ def _lines(draft: PolicyDraft) -> Iterator[str]:
 def _uniqueness_lines(draft: PolicyDraft) -> Iterator[str]:
     if not draft.uniqueness:
         return
+    n_rows = draft.ranking.n_rows or draft.n_rows
     yield from comment(
         "Rows that stand alone, because no other row has the same values, before anything is done:"
     )
+    if draft.n_rows > n_rows:
+        yield from comment(_sample(n_rows))
     for number, unique in enumerate(draft.uniqueness):
         names = enumerate_names([short(name) for name in unique.names])
         if number == 0 and len(unique.names) > 1:
             names = f"all {len(unique.names)} quasi-identifiers together"
-        share = percent(unique.n_rows / draft.n_rows)
-        yield from comment(f"- by {names}: {unique.n_rows:,} of {draft.n_rows:,} ({share})", hanging="  ")
+        share = percent(unique.n_rows / n_rows)
+        yield from comment(f"- by {names}: {unique.n_rows:,} of {n_rows:,} ({share})", hanging="  ")
     if len(draft.uniqueness[0].names) > MANY:
         yield from comment(
-            "So many quasi-identifiers cost each other detail. Make other what nobody outside can know."
+            "So many quasi-identifiers cost each other detail. Drop what nobody needs; make other what nobody outside "
+            "can know."
         )
     yield ""
 
 
-def _attribute_lines(found: Guess) -> Iterator[str]:
+def ranking_lines(draft: PolicyDraft) -> Iterator[str]:
+    """What each column adds to the rows that stand alone, as a table for the terminal."""
+    ranking = draft.ranking
+    if ranking.known:
+        columns = number_of(len(ranking.known), "column")
+        share = percent(ranking.n_alone / ranking.n_rows)
+        alone = f"{ranking.n_alone:,} of {ranking.n_rows:,} rows stand alone ({share})"
+        yield f"By what others know, going by the names ({columns}), {alone}."
+        yield "So many do with one column more, and with the worst two and three:"
+    else:
+        yield "Rows that stand alone by one column, and with the worst one and two more:"
+    if draft.n_rows > ranking.n_rows:
+        yield _sample(ranking.n_rows)
+    lines = list(_ranking_cells(draft))
+    width = max(len(line[0]) for line in lines)
+    for name, one, two, three, role in lines:
+        yield f"  {name:<{width}} {one:>11} {two:>11} {three:>11}  {role}"
+    if ranking.rest:
+        yield f"  and {number_of(len(ranking.rest), 'column')} that add no more than these"
+
+
+def _sample(n_rows: int) -> str:
+    return f"Counted in a sample of {n_rows:,} rows, of which more stand alone than of all."
+
+
+def _ranking_cells(draft: PolicyDraft) -> Iterator[tuple[str, str, str, str, str]]:
+    """The head and the lines of that table."""
+    ranking = draft.ranking
+    more = ("one more", "two more", "three more") if ranking.known else ("alone", "one more", "two more")
+    yield "column", *more, "drafted as"
+    role_of = {found.name: found.role for found in draft.columns}
+    for column in ranking.added:
+        name = column.name if len(column.name) <= LONGEST_NAME else column.name[: LONGEST_NAME - 3] + "..."
+        shares = (percent(n / ranking.n_rows) for n in (column.one, column.two, column.three))
+        yield name if name.isprintable() else repr(name), *shares, str(role_of[column.name])
+
+
+def _attribute_lines(found: Guess, draft: PolicyDraft) -> Iterator[str]:
     yield ""
-    yield from comment(" ".join(filter(None, (describe_cells(found), *found.why))), indent="  ")
+    words = (describe_cells(found), *found.why, _describe_trial(found, draft.trial))
+    yield from comment(" ".join(filter(None, words)), indent="  ")
     yield from entry_lines("attributes", {found.name: found.as_policy()})
+
+
+def _describe_trial(found: Guess, trial: Trial | None) -> str:
+    """How much of a column was lost in the trial, if it was much."""
+    share = 0.0 if trial is None else trial.stars.get(found.name, 0.0)
+    if trial is None or share < MUCH:
+        return ""
+    return f"In a trial on {number_of(trial.n_rows, 'row')} it said nothing (*) in {percent(share)} of them."
 
 
 def entry_lines(section: str, content: Any) -> list[str]:
@@ -312,9 +282,29 @@ def describe_cells(found: Guess) -> str:
     return " ".join(parts)
 
 
+def _people_lines(draft: PolicyDraft) -> Iterator[str]:
+    people = draft.people
+    if people is None:
+        return
+    said = f"{short(people.name)} numbers people who have several rows each"
+    line = dump({"unit": Unit(people.name).as_policy()}).strip()
+    if people.is_counted:
+        yield from comment(f"{said}: groups count people, and not rows.")
+        yield line
+    else:
+        yield from comment(
+            f"{said}. Groups count rows, so a person with many can fill one alone. The next line has them count people; "
+            f"it is no part of the draft, because {people.objection}."
+        )
+        yield f"# {line}"
+    yield ""
+
+
 def _require_lines(draft: PolicyDraft) -> Iterator[str]:
-    k = min(K, draft.n_rows)
-    yield from comment(f"Every group of rows that the release cannot tell apart has at least {k} of them.")
+    people = draft.counted
+    k = min(K, draft.n_rows if people is None else people.n)
+    of_them = "of them" if people is None else "people"
+    yield from comment(f"Every group of rows that the release cannot tell apart has at least {k} {of_them}.")
     yield "require:"
     yield f"  - {_one_line(KAnonymity(k).as_policy())}"
     sensitive = [
@@ -336,17 +326,25 @@ def _require_lines(draft: PolicyDraft) -> Iterator[str]:
 
 def _workload_lines(draft: PolicyDraft) -> Iterator[str]:
     """Tasks as comments, to choose from: no look at a table can tell what a release is for."""
-    roles = (Role.OTHER, Role.SENSITIVE)
-    targets = [found for found in draft.columns if found.role in roles and 2 <= found.facts.n_distinct <= 10]
+    targets = [
+        found
+        for found in draft.published
+        if 2 <= found.facts.n_distinct <= MOST_CLASSES and _may_be_target(found)
+    ]
     if not targets:
         return
     yield from comment(
-        "What should stay predictable? Uncomment a target, and groups are chosen to preserve it:"
+        "What should stay predictable? Uncomment a target, and groups are chosen to preserve it. A quasi-identifier "
+        "that is one gets the role other: it then passes as it is."
     )
     yield "# workload:"
     for found in targets[-5:]:  # the class to predict usually stands last
         yield f"#   - {_one_line({'classify': found.name})}"
     yield ""
+
+
+def _may_be_target(found: Guess) -> bool:
+    return found.role is not Role.QUASI_IDENTIFIER or found.is_unknown
 
 
 def comment(text: str, *, indent: str = "", hanging: str = "") -> list[str]:

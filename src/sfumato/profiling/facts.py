@@ -17,9 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError
+from sfumato.errors import InputError, TableError
+from sfumato.policy.hierarchy.library.proposals import Proposal, proposals
 from sfumato.policy.schema import MISSING_TEXTS, Attribute, Kind, Role
 from sfumato.table.cells import dates, numbers, texts
+from sfumato.table.identifiers import content_identifier
 from sfumato.table.source import Source
 
 OFTEN_AN_ANSWER = ("None", "none")
@@ -50,6 +52,11 @@ class Shape(StrEnum):
     TEXT = "text"
 
 
+FEW_CODES, FEWEST_LETTERS = 20, 3
+WITH_LIBRARY = (Shape.NUMBER, Shape.NEARLY_NUMBER, Shape.CODE, Shape.TEXT)
+"""Shapes of which the library may have a hierarchy."""
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnFacts:
     """What is known of one column without reading its name."""
@@ -70,12 +77,18 @@ class ColumnFacts:
     is_whole: bool = False
     ends: tuple[float, float] = field(default=(0.0, 0.0), repr=False)  # of numbers: cells
     n_at_ends: tuple[int, int] = (0, 0)
-    n_years: int = 0
+    years: tuple[int, int] = (0, 0)  # the first and last of dates
+    content: str = ""  # what the values are if they lead straight to a person
+    library: str = ""  # the hierarchy of the library that knows all values
     codes: Codes = field(default_factory=lambda: np.empty(0, np.uint8), repr=False, compare=False)
 
     @property
     def n_present(self) -> int:
         return self.n_rows - self.n_missing
+
+    @property
+    def n_years(self) -> int:
+        return self.years[1] - self.years[0] + 1
 
     @property
     def is_unique(self) -> bool:
@@ -164,6 +177,8 @@ def _measure_values(name: str, values: _Values) -> ColumnFacts:
         is_digits=_all(present.texts, r"^\d+$"),
         has_leading_zeros=_any(present.texts, r"^0\d"),
         has_stars=_any(present.texts, r"\*"),
+        content=content_identifier(present.texts),
+        library=_find_library(name, shape, present.texts),
         codes=_narrow(present.codes, len(present.texts)),
         **_ends(shape, measured, present.n_rows_with),
     )
@@ -185,6 +200,33 @@ def _take_as_missing(values: _Values, missing: NDArray[np.bool_]) -> _Values:
     return _Values(values.texts.filter(pa.array(~missing)), values.n_rows_with[~missing], codes)
 
 
+def _find_library(name: str, shape: Shape, words: pa.Array) -> str:
+    """The hierarchy of the library that fits the name and has a place for every value; "" if none has.
+
+    Codes fit many a hierarchy by chance, so their column must be named like one, or they must vary as diagnoses do.
+    """
+    if shape not in WITH_LIBRARY or not proposals(name, words[:GLANCE].to_pylist()):
+        return ""
+    values = words.to_pylist()
+    is_telling = shape is Shape.TEXT or _vary_as_diagnoses(values)
+    fitting = (found for found in proposals(name, values) if found.is_named or is_telling)
+    return next((found.name for found in fitting if _has_place_for(found, values)), "")
+
+
+def _vary_as_diagnoses(values: list[str]) -> bool:
+    """Many codes of several letters, with dots or of several lengths. Numbers of people have one form."""
+    has_form = any("." in value for value in values) or len({len(value) for value in values}) > 1
+    return has_form and len(values) > FEW_CODES and len({value[0] for value in values}) >= FEWEST_LETTERS
+
+
+def _has_place_for(found: Proposal, values: list[str]) -> bool:
+    try:
+        attribute = Attribute("", Role.QUASI_IDENTIFIER, hierarchy=found.as_policy)
+        return bool((attribute.locate(attribute.build_hierarchy(values), values) >= 0).all())
+    except InputError:
+        return False
+
+
 def _narrow(codes: NDArray[np.int32], n_distinct: int) -> Codes:
     """Codes in as few bytes as they need; missing is the last one."""
     return np.where(codes < 0, n_distinct, codes).astype(np.min_scalar_type(n_distinct))
@@ -193,8 +235,8 @@ def _narrow(codes: NDArray[np.int32], n_distinct: int) -> Codes:
 def _ends(shape: Shape, measured: Any, n_rows_with: NDArray[np.int64]) -> dict[str, Any]:
     """The ends of numbers and how many rows stand at them; the years that dates span."""
     if shape is Shape.DATE:
-        days = measured.cast(pa.int32()).to_numpy()
-        return {"n_years": int(np.ptp(days)) // 365 + 1}
+        days = pc.min_max(measured).as_py()
+        return {"years": (days["min"].year, days["max"].year)}
     if measured is None:
         return {}
     found = measured.to_numpy()

@@ -14,10 +14,13 @@ from fractions import Fraction
 from typing import Any
 
 from sfumato.policy.hierarchy.declarations import Dates, Declaration, Flat, Mask
+from sfumato.policy.hierarchy.library.codes import declare_from_library
+from sfumato.policy.hierarchy.library.entries import find_entry
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
 from sfumato.profiling.names import Hint, NameMeaning, hint_of
+from sfumato.table.identifiers import tells_many_apart
 
 K = 5
 """The k of a draft: a small promise, which any table of five rows can keep."""
@@ -30,7 +33,19 @@ PADDED_CODES = (
 )
 NAMED_CODES = "They number things, and their order means nothing: taken for codes, not for numbers."
 
+RANGES_OF_DAYS = (
+    "By levels of the calendar it would say nothing in most rows, so it is published as ranges of days."
+)
+RANGES_OF_CODES = (
+    "Its few whole numbers are taken in their order, so that there are ranges to publish; if their order means nothing, "
+    "delete type, bounds and step."
+)
+
+LONG_CODES = 100
+"""Whole numbers up to this fit many a list of codes by chance."""
+
 Bounds = tuple[float, float]
+DayBounds = tuple[str, str]
 
 
 AGES: Bounds = (0.0, 110.0)
@@ -47,6 +62,8 @@ class Guess:
     kind: Kind = Kind.CATEGORY
     hierarchy: Declaration | None = None
     bounds: Bounds | None = None
+    days: DayBounds | None = None  # the bounds of dates that are published as ranges
+    is_unknown: bool = False  # neither name nor cells say what it is
 
     @property
     def name(self) -> str:
@@ -60,6 +77,8 @@ class Guess:
         if self.bounds is not None:
             declared["bounds"] = [int(end) if end.is_integer() else end for end in self.bounds]
             declared |= {"step": 1} if self.facts.is_whole else {}
+        if self.days is not None:
+            declared["bounds"] = list(self.days)
         if self.hierarchy is not None:
             declared["hierarchy"] = self.hierarchy.as_policy()
         if self.facts.missing_texts and self.role.is_published:
@@ -74,18 +93,20 @@ def guess(facts: ColumnFacts) -> Guess:
     """What one column is, by itself."""
     hint = hint_of(facts.name)
     if facts.is_padded and hint.is_amount and not hint.is_label:
-        role, why = _guess_role(replace(facts, shape=Shape.NUMBER), hint)
-        return add_declaration(Guess(replace(facts, shape=Shape.NUMBER), hint, role, (why, PADDED_NUMBERS)))
-    role, why = _guess_role(facts, hint)
-    return add_declaration(Guess(facts, hint, role, (why,)))
+        facts = replace(facts, shape=Shape.NUMBER)
+        found = _guess_role(Guess(facts, hint, Role.OTHER, ()))
+        return add_declaration(replace(found, why=(*found.why, PADDED_NUMBERS)))
+    return add_declaration(_guess_role(Guess(facts, hint, Role.OTHER, ())))
 
 
-def _guess_role(facts: ColumnFacts, hint: Hint) -> tuple[Role, str]:
+def _guess_role(found: Guess) -> Guess:
     """The first rule that fits. Rules that keep a person's name or number out come first."""
     for rule in (_if_unusable, _if_identifying, _if_unpublishable, _if_meaningful):
-        if found := rule(facts, hint):
-            return found
-    return _guess_by_content(facts)
+        if said := rule(found.facts, found.hint):
+            return replace(found, role=said[0], why=(said[1],))
+    if found.facts.n_distinct == 1 and not found.facts.n_missing:
+        return replace(found, why=("All rows have the same value.",))
+    return replace(found, why=("The name says nothing.",), is_unknown=True)
 
 
 def _if_unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
@@ -98,8 +119,9 @@ def _if_unusable(facts: ColumnFacts, _: Hint) -> tuple[Role, str] | None:
 
 def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """Names, numbers and codes of people, whether or not the name of the column says so."""
-    share = facts.n_distinct / facts.n_rows
-    if hint.meaning is NameMeaning.DIRECT and (share > 0.1 or facts.n_distinct > 20):
+    if facts.content:
+        return Role.IDENTIFIER, f"Its values are {facts.content}: they lead straight to a person."
+    if hint.meaning is NameMeaning.DIRECT and tells_many_apart(facts.n_distinct, facts.n_rows):
         return Role.IDENTIFIER, f'The name says "{hint.word}": it leads straight to a person.'
     if hint.meaning is NameMeaning.KEY and _is_key_of_people(facts, hint):
         return Role.IDENTIFIER, f'The name says "{hint.word}". {_rows_per_value(facts)}'
@@ -109,7 +131,8 @@ def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     if facts.is_unique and not is_named and _can_be_key(facts) and facts.shape is not Shape.PROSE:
         return Role.IDENTIFIER, "Every row has a value of its own: it works as a row identifier."
     is_many = facts.n_distinct > max(50, 0.05 * facts.n_rows)
-    if facts.shape is Shape.CODE and is_many and not is_named and not _is_postcode_like(facts):
+    is_code = facts.shape is Shape.CODE and not facts.library and not _is_postcode_like(facts)
+    if is_code and is_many and not is_named:
         return Role.IDENTIFIER, f"Codes with many values. {_rows_per_value(facts)}"
     return None
 
@@ -137,10 +160,7 @@ def _rows_per_value(facts: ColumnFacts) -> str:
     if facts.is_unique:
         return "Every row has one of its own."
     mean = facts.n_present / max(facts.n_distinct, 1)
-    return (
-        f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several. "
-        "Groups count rows, not people: a person with many rows can fill a group alone."
-    )
+    return f"Values repeat, {mean:.1f} rows each on average: one person or household seems to have several."
 
 
 def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
@@ -163,7 +183,7 @@ def _if_unpublishable(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None
     if facts.shape is Shape.NUMBER and not abs(facts.ends[1] - facts.ends[0]) < 1e300:
         return Role.DROP, "The numbers are too far apart to be given bounds."
     is_rare = (facts.share_alone > 0.5 and facts.n_distinct > 20) or facts.n_distinct > 100_000
-    if facts.kind is Kind.CATEGORY and is_rare and not _is_masked_by(facts, hint):
+    if facts.kind is Kind.CATEGORY and is_rare and not facts.library and not _is_masked_by(facts, hint):
         return Role.DROP, (
             f"{percent(facts.share_alone)} of the rows have a text of their own. "
             "Give it a hierarchy and make it a quasi-identifier, if it is worth one."
@@ -196,21 +216,6 @@ def _by(hint: Hint) -> str:
     )
 
 
-def _guess_by_content(facts: ColumnFacts) -> tuple[Role, str]:
-    """A name that says nothing: publish as it is what many share, generalize what singles rows out."""
-    if facts.n_distinct == 1 and not facts.n_missing:
-        return Role.OTHER, "All rows have the same value."
-    if facts.share_alone > 0.1:
-        alone = f"{percent(facts.share_alone)} of the rows have a value that no other row has"
-        if facts.kind is Kind.NUMBER:
-            return Role.QUASI_IDENTIFIER, f"The name says nothing, but {alone}."
-        return Role.DROP, f"The name says nothing, and {alone}: no hierarchy is known to generalize it."
-    return Role.OTHER, (
-        "The name says nothing: published as it is. Make it a quasi-identifier if others may know it, "
-        "or sensitive if nobody should."
-    )
-
-
 # ---- how it is read and generalized ----------------------------------------------------------------------
 
 
@@ -221,7 +226,7 @@ def add_declaration(found: Guess) -> Guess:
         return found
     if facts.shape is Shape.DATE and found.role is Role.QUASI_IDENTIFIER:
         return replace(found, kind=Kind.DATE, hierarchy=Dates(_date_levels(found)))
-    if facts.shape is Shape.NUMBER and not _is_code(facts, hint):
+    if facts.shape is Shape.NUMBER and not _is_code(found):
         is_bounded = facts.is_exact or found.role is not Role.QUASI_IDENTIFIER
         return _as_number(found) if is_bounded else _as_category(found)
     if facts.shape is Shape.NUMBER and hint.meaning is NameMeaning.KEY:
@@ -231,8 +236,11 @@ def add_declaration(found: Guess) -> Guess:
     return _as_category(found)
 
 
-def _is_code(facts: ColumnFacts, hint: Hint) -> bool:
+def _is_code(found: Guess) -> bool:
     """Whether whole numbers are codes of kinds rather than amounts."""
+    facts, hint = found.facts, found.hint
+    if _has_library(found):
+        return True
     if not facts.is_whole:
         return False
     if hint.is_postcode or hint.meaning is NameMeaning.KEY or facts.n_distinct <= 2:
@@ -258,6 +266,13 @@ def _as_number(found: Guess) -> Guess:
     return replace(found, kind=Kind.NUMBER, bounds=bounds, why=why)
 
 
+def _has_library(found: Guess) -> bool:
+    """Is there a hierarchy of the library, and if the values are numbers, are these no amounts and no mere few?"""
+    facts = found.facts
+    is_code = facts.shape is not Shape.NUMBER or (facts.ends[1] >= LONG_CODES and not found.hint.is_amount)
+    return bool(facts.library) and is_code
+
+
 def _age_bounds(facts: ColumnFacts) -> Bounds | None:
     """Ages of people lie between 0 and 110 whatever the table holds."""
     return AGES if facts.ends[0] >= 0 and facts.ends[1] <= 110 else None
@@ -271,7 +286,12 @@ def _as_category(found: Guess) -> Guess:
         lost = facts.shape is Shape.NUMBER and not facts.is_fixed_width
         why = "Digits are masked from the right."
         why += " Leading zeros seem to be lost: are these numbers that should be texts?" if lost else ""
+        why += f" Or, from the library: {{library: {facts.library}}}." if facts.library else ""
         return replace(found, hierarchy=Mask(facts.width), why=(*found.why, why))
+    if _has_library(found):
+        title = find_entry(facts.library).title
+        why = f"All its values are known to the hierarchy {facts.library} of the library ({title})."
+        return replace(found, hierarchy=declare_from_library(facts.library), why=(*found.why, why))
     if facts.shape in (Shape.INTERVAL, Shape.MASKED):
         return replace(
             found, hierarchy=Flat(), why=(*found.why, "Its values are generalized already: kept as they are.")
@@ -290,6 +310,25 @@ def _advice(facts: ColumnFacts, hint: Hint) -> Iterator[str]:
         yield "Dates that are not written as 2024-03-05: name their format (--dates), and they can be generalized."
     if facts.n_distinct > 20:
         yield "Without a hierarchy its values are published whole or not at all (*): give it one."
+
+
+def with_ranges(found: Guess) -> Guess:
+    """The same column published as ranges, where its values have an order that codes and levels make no use of.
+
+    A range says something where nothing but all values together would be common to a group.
+    """
+    facts = found.facts
+    if found.role is not Role.QUASI_IDENTIFIER:
+        return found
+    if isinstance(found.hierarchy, Dates):
+        first, last = facts.years[0] // 10 * 10, facts.years[1] // 10 * 10 + 9
+        days = (f"{max(first, 1):04d}-01-01", f"{last:04d}-12-31")
+        return replace(found, hierarchy=None, days=days, why=(*found.why, RANGES_OF_DAYS))
+    is_code = facts.shape is Shape.NUMBER and found.kind is Kind.CATEGORY and found.hierarchy is None
+    has_order = facts.n_distinct > 2 and facts.is_exact and found.hint.meaning is not NameMeaning.KEY
+    if found.is_unknown and is_code and has_order:
+        return _as_number(replace(found, why=(*found.why[:1], RANGES_OF_CODES)))
+    return found
 
 
 def _is_postcode_like(facts: ColumnFacts) -> bool:

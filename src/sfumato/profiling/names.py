@@ -41,21 +41,41 @@ class Hint:
 
 # A star marks the beginning of words; without one the word is meant, in the singular or plural. Among them
 # are the column names of public census files (agep, schl, pincp, ...), which nobody could guess.
-KEYS = "id uid uuid guid key pk mrn serialno caseno index rowid rownumber oid hash token barcode nino"
-BARE_KEYS = ("patient", "person", "customer", "client", "respondent")
+# Words are in small letters without accents. After those in English come German, French, Spanish and Italian.
+KEYS = """
+    id uid uuid guid key pk mrn serialno caseno index rowid rownumber oid hash token barcode nino
+    personalnummer matrikelnummer aktenzeichen fallnummer
+    identifiant matricule cle ipp
+    identificador expediente clave nhc folio
+    identificativo identificatore chiave matricola
+"""
+BARE_KEYS = ("patient", "person", "customer", "client", "respondent", "paciente", "paziente", "kunde")
 
-NOTES = "note comment remark description text freetext narrative memo message feedback"
+NOTES = """
+    note comment remark description text freetext narrative memo message feedback
+    notiz* bemerkung* kommentar* anmerkung* freitext beschreibung* arztbrief befundtext
+    remarque* commentaire* nota notas observacion* comentario* osservazion* commento commenti anamnes*
+"""
 WEIGHTS = "fnlwgt wgt pwgtp wgtp pweight sampleweight samplingweight instanceweight surveyweight finalweight"
 WEIGHED = "sample sampling instance survey final person replicate design frequency population"
 
 SENSITIVE = """
     disease diagnos* icd illness condition symptom hiv aids cancer tumor tumour diabet* pregnan* contracept*
-    abort* fer fertil* medic* drug prescri* treatment therap* procedure surger* operation allerg* genetic*
-    gene genom* biops* patholog* psych* mental depress* addict* alcohol* cholesterol glucose insulin lab
+    abort* fer fertil* medicat* medicin* medicament* drug prescri* treatment therap* procedure surger* operation allerg*
+    genetic* gene genom* biops* patholog* psych* mental depress* addict* alcohol* cholesterol glucose insulin lab
     laborator* health salary salaries income wage earn* pincp wagp pernp intp retp ssip povpip capital
     dividend stock asset wealth credit debt loan mortgage saving bank balance charge cost bill expens*
     payment hicov privcov pubcov fraud crime crimin* convict* arrest* offence offense prison* politic* party
     vote union orientation sexuality abuse suicid* outcome mortality died death gpa
+    krankheit* erkrankung* arznei* therapie* behandlung* schwanger* gehalt* lohn* einkommen* vermogen* schulden
+    kredit* darlehen* kontostand entgelt* brutto* netto* verdienst* straftat* vorstraf* partei* gewerkschaft*
+    todesursache verstorben blutdruck blutgruppe laborwert* befund* kosten jahresgehalt monatsgehalt stundenlohn
+    maladie* traitement* ordonnance* salaire* revenu* remuneration* patrimoine dette* pret cout* deces syndicat*
+    parti grossesse*
+    enfermedad* tratamiento* receta salario sueldo* ingresos renta deuda* prestamo* saldo coste* costo* gasto*
+    embarazo sindicato partido delito* fallecid*
+    malattia* terapia farmac* stipendio* reddito* retribuzion* debito* prestito* spesa decesso decedut* gravidanza
+    sindacato partito reato
 """
 KNOWN = """
     age agep birth* dob born sex gender race racial rac1p ethnic* hispan* hisp zip zipcode postcode postal
@@ -67,14 +87,34 @@ KNOWN = """
     partner religi* language lanx veteran military mil migra* migsp moved moving housing house home tenure
     hour wkhp wkwn jwmnp jwtrns height admission admitted admit discharge visit arrival car vehicle disab*
     dis ddrs dear deye dout dphy drem deaf blind tax smok*
+    alter geburt* geboren geschlecht* konfession* nationalitat* staatsangehorig* staatsburger* herkunft* wohnort*
+    ort stadt gemeinde* kreis landkreis* bundesland land bezirk* postleitzahl* beruf* tatigkeit* branche* abteilung*
+    arbeitgeber* bildung* schulabschluss abschluss* ausbildung* familienstand* verheiratet kinder* kinderzahl
+    sprache* eintritt* austritt* aufnahme* entlassung* stellung* vollzeit teilzeit* wochenstunden standort* filiale*
+    steuerklasse* korpergrosse raucher* schicht schwerbehind* behinder*
+    naissance* sexe genre civilite pays ville commune departement* codepostal metier* emploi* employeur* secteur*
+    diplome* etude* matrimonial* marie enfant* menage logement* langue* entree sortie arrivee depart csp taille
+    fumeur* handicap*
+    edad nacimient* nacido sexo genero nacionalidad* pais ciudad municipio* provincia* codigopostal ocupacion* oficio*
+    empleo* empresa* estudio* educacion* escolar* civil casado hijo* hogar vivienda* idioma* ingreso alta estatura
+    fumador* delegacion
+    eta nascita nato sesso nazionalita* cittadinanza* paese citta comune regione* professione* occupazione* mestiere
+    lavoro* azienda* istruzione* titolostudio statocivile coniugato figli* abitazione* lingua ricovero* dimissione*
+    altezza fumatore*
 """
-AGES = "age agep"
-BIRTHS = "birth* dob born"
+COUNTED = ("number", "num", "n", "count", "anzahl", "nombre", "nb", "numero", "nummer")
+AGES = "age agep alter edad eta"
+BIRTHS = "birth* dob born geburt* geboren naissance* nacimient* nascita"
 AMOUNTS = """
     age agep edu educat* school* year hour week month day number num count n children kid size height level
     elevel grade rank score salary salaries income wage earn* gain loss losses amount charge cost price
     balance loan debt rate share percent standard stay length duration distance schl wkhp wkwn jwmnp pincp
     wagp povpip persons dividend weight bmi pressure
+    alter jahr* stunde* wochenstunden monat* tage anzahl zahl kinder kinderzahl grosse korpergrosse gewicht gehalt*
+    lohn* einkommen betrag kosten dauer prozent punkte
+    annee* heure* mois jours nombre enfants taille poids salaire* revenu* montant cout* duree*
+    ano anos edad hora horas meses dias numero hijos estatura talla peso salario sueldo ingresos importe duracion
+    eta anni ore mesi giorni figli altezza stipendio reddito importo costo durata
 """
 LABELS = """
     sex gender race racial rac1p ethnic* hispan* hisp state county region country citizen* cit occup* occp
@@ -126,6 +166,8 @@ def _find_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
 
 
 def _find_plain_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
+    if words[:1] and words[0] in COUNTED:  # how many prescriptions there were is no secret of its own
+        words = [word for word in words if word not in _SENSITIVE]
     if sensitive := _SENSITIVE.first(words):
         return NameMeaning.SENSITIVE, sensitive
     if known := _KNOWN.first([*words, whole]):

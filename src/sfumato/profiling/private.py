@@ -88,6 +88,10 @@ class PrivateDraft:
         """The policy that it drafts. It is private only when what was read from the table is replaced."""
         return Policy.parse(self.to_yaml())
 
+    def summary(self) -> Iterator[str]:
+        """How many columns have each role."""
+        yield f"Drafted: {self.roles}."
+
     def _repr_html_(self) -> str:
         lines = [
             (

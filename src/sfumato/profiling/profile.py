@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from sfumato.profiling.draft import PolicyDraft, draft_of
+from sfumato.profiling.draft import PolicyDraft
 from sfumato.profiling.private import PrivateDraft, private_draft_of
+from sfumato.profiling.settle import draft_of, first_draft_of
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.table.reading import AS_USUAL, Reading, open_undeclared
 
@@ -28,8 +29,9 @@ def profile(
     """
     with showing(progress) as told:
         source, known = open_undeclared(table, reading)
-        draft = draft_of(source, known, told)
-        return private_draft_of(draft, source) if private else draft
+        if private:
+            return private_draft_of(first_draft_of(source, known, told), source)
+        return draft_of(source, known, told)
 
 
 __all__ = ["PolicyDraft", "PrivateDraft", "profile"]

@@ -83,7 +83,7 @@ class Reading:
 
 AS_USUAL = Reading()
 
-POSTCODES = "zip zipcode postcode postal plz postalcode"
+POSTCODES = "zip zipcode postcode postal plz postalcode postleitzahl codepostal codigopostal"
 """Words that name a column of postal codes."""
 
 

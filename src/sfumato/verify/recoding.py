@@ -234,7 +234,7 @@ def _expect_keys(entry: Any, keys: set[str]) -> None:
 
 def _check_nodes(axis: NodeAxis, attribute: Attribute, *, has_missing: bool) -> None:
     """Every node is one of the declared hierarchy, or the leaf of missing cells."""
-    tree = attribute.build_hierarchy(_leaf_values(axis, attribute))
+    tree = attribute.build_label_hierarchy(_leaf_values(axis, attribute))
     below = {(int(above), tree.labels[node]): node for node, above in enumerate(tree.parent.tolist())}
     found = [below.get((-1, axis.labels[0]))]
     for label, parent in zip(axis.labels[1:], axis.parent[1:], strict=True):

@@ -254,7 +254,7 @@ def test_or_makes_rectangles_and_spreads_over_and():
         ("sex = ''", "a text that stands for a missing value"),
         ("job = 'pilot'", "names a value that column 'job' does not declare (character 7)"),
         ("ward = 'west'", "names a value that column 'ward' does not declare"),
-        ("zip = '537**'", "a masked text, whose values only the table knows"),
+        ("zip = '537**'", "a label of several values, which only the table knows"),
         ("age > 1e999", "has a number that is too large"),
         ("(" * 200 + "age > 1" + ")" * 200, "is nested more than 100 deep"),
     ],

@@ -17,11 +17,11 @@ from sfumato.examples.demo import patients
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import Dates, Flat, Mask
 from sfumato.policy.schema import MISSING_TEXTS, Kind, Role
-from sfumato.profiling.draft import determines
 from sfumato.profiling.facts import ColumnFacts, Shape, measure
 from sfumato.profiling.guess import round_outward
 from sfumato.profiling.names import NameMeaning, hint_of
 from sfumato.profiling.profile import profile
+from sfumato.profiling.roles import determines
 from sfumato.table.cells import dates, numbers, texts
 from sfumato.table.opening import open_table
 
@@ -148,11 +148,10 @@ def test_whole_numbers_that_count_the_rows_are_a_row_identifier():
     assert guess_of("xx", [str(i) for i in range(N)]).role is Role.IDENTIFIER
 
 
-def test_an_identifier_that_repeats_says_that_groups_count_rows():
+def test_an_identifier_that_repeats_says_how_often():
     found = guess_of("patient_nbr", [str(10_000 + i // 3) for i in range(N)])
     assert found.role is Role.IDENTIFIER
     assert "3.0 rows each" in found.why[0]
-    assert "count rows, not people" in found.why[0]
 
 
 def test_a_key_of_persons_is_an_identifier_however_often_it_repeats():
@@ -165,13 +164,13 @@ def test_a_key_of_persons_is_an_identifier_however_often_it_repeats():
 def test_codes_that_repeat_per_person_are_found_without_a_name():
     found = guess_of("xx", [f"A{i // 2:04d}" for i in range(N)])
     assert found.role is Role.IDENTIFIER
-    assert "count rows, not people" in found.why[0]
+    assert "2.0 rows each" in found.why[0]
 
 
 def test_an_id_with_few_values_is_no_identifier():
     assert guess_of("admission_type_id", ["1", "2", "3"]).role is Role.QUASI_IDENTIFIER
-    assert guess_of("type_id", ["1", "2", "3"]).role is Role.OTHER
-    assert guess_of("has_phone", ["yes", "no"]).role is Role.OTHER
+    assert guess_of("type_id", ["1", "2", "3"]).role is Role.QUASI_IDENTIFIER
+    assert guess_of("has_phone", ["yes", "no"]).role is Role.QUASI_IDENTIFIER
 
 
 def test_measures_that_happen_to_be_unique_are_no_identifiers():
@@ -212,15 +211,17 @@ def test_an_unknown_number_that_singles_out_rows_is_generalized():
     assert guess_of("xx", [i / 3 for i in range(N)]).role is Role.QUASI_IDENTIFIER
 
 
-def test_an_unknown_column_that_many_share_is_published_with_a_warning():
+def test_an_unknown_column_is_generalized_however_many_share_its_values():
     found = guess_of("xx", ["a", "b", "c"])
-    assert found.role is Role.OTHER
-    assert "if others may know it" in found.why[0]
+    assert found.role is Role.QUASI_IDENTIFIER
+    assert "Else: other (passes as it is), sensitive or drop." in found.why[0]
 
 
-def test_an_amount_published_whole_says_how_many_rows_stand_alone():
-    table = pa.table({"sex": repeated("m", "f"), "income": [str(1000 + i * i) for i in range(N)]})
-    assert "100% of the rows have a value of their own" in " ".join(draft_policy(table).split("\n  # "))
+def test_an_amount_that_singles_people_out_is_generalized_whatever_its_name():
+    found = guess_of("income", [str(1000 + i * i) for i in range(N)])
+    assert (found.role, found.bounds is not None) == (Role.QUASI_IDENTIFIER, True)
+    assert "would single out more than 5% of the rows" in found.why[1]
+    assert guess_of("income", ["1000", "2000", "2500"]).role is Role.SENSITIVE
 
 
 # ---- types and hierarchies ---------------------------------------------------------------------------
@@ -398,7 +399,7 @@ def test_a_column_that_a_quasi_identifier_gives_away_becomes_one():
     found = guessed(education=["Bachelors", "Masters", "HS-grad"], xx=["13", "14", "9"], yy=["a", "b"])
     assert found["xx"].role is Role.QUASI_IDENTIFIER
     assert "'education'" in found["xx"].why[0]
-    assert found["yy"].role is Role.OTHER
+    assert "The name says nothing" in found["yy"].why[0]
     assert "says the same" in found["xx"].why[0]
 
 
@@ -463,9 +464,9 @@ def test_many_wide_columns_are_packed_without_overflow():
 
 
 def test_a_table_without_any_likely_column_still_gets_a_quasi_identifier():
-    found = guessed(aa=["u", "v"], bb=["p", "q", "r"])
-    assert [guess.role for guess in found.values()] == [Role.OTHER, Role.QUASI_IDENTIFIER]
-    assert "mere guess" in found["bb"].why[0]
+    found = guessed(hiv=["u", "v"], disease=["p", "q", "r"])
+    assert [guess.role for guess in found.values()] == [Role.SENSITIVE, Role.QUASI_IDENTIFIER]
+    assert "mere guess" in found["disease"].why[0]
 
 
 @pytest.mark.parametrize(
@@ -583,10 +584,9 @@ def test_what_is_commented_out_can_be_uncommented():
     text = draft_policy(patients(500))
     opened = re.sub(r"^  # - (entropy|variance)", r"  - \1", text, flags=re.MULTILINE)
     opened = re.sub(r"^# (workload:|  - classify)", r"\1", opened, flags=re.MULTILINE)
+    opened = opened.replace("readmitted: {role: quasi-identifier}", "readmitted: {role: other}")
     policy = Policy.parse(opened)
-    assert [requirement.word for requirement in policy.requirements] == [
-        "k-anonymity", "entropy-diversity", "variance-diversity",
-    ]  # fmt: skip
+    assert [requirement.word for requirement in policy.requirements] == ["k-anonymity", "entropy-diversity"]
     assert policy.workload
 
 
@@ -598,9 +598,7 @@ def test_the_example_is_read_nearly_as_its_own_policy_has_it():
         **dict.fromkeys(["age", "sex", "zip", "education", "occupation"], "quasi-identifier"),
         **dict.fromkeys(["marital_status", "smoker", "admitted"], "quasi-identifier"),
         "diagnosis": "sensitive",
-        "charge": "sensitive",
-        "length_of_stay": "other",
-        "readmitted": "other",
+        **dict.fromkeys(["charge", "length_of_stay", "readmitted"], "quasi-identifier"),
     }
 
 
@@ -660,7 +658,8 @@ class TestRealTables:
         assert found["SERIALNO"].role is Role.IDENTIFIER
         assert "2.2 rows each" in found["SERIALNO"].why[0]
         assert found["PUMA"].hierarchy == Mask(5)
-        assert found["PINCP"].role is Role.SENSITIVE
+        assert found["PINCP"].role is Role.QUASI_IDENTIFIER  # it would single people out
+        assert found["HICOV"].role is Role.SENSITIVE
 
     def test_census_income(self):
         found = real_draft("census_income_kdd/census_income_kdd.parquet")
@@ -684,7 +683,7 @@ def test_codes_are_not_drafted_as_numbers_and_the_reason_is_given(name):
     guesses, text = drafted(
         age=[20 + i % 50 for i in range(400)], **{name: [100 + i % 40 for i in range(400)]}
     )
-    assert guesses[name].role is Role.OTHER
+    assert guesses[name].role is Role.QUASI_IDENTIFIER
     assert guesses[name].kind is Kind.CATEGORY
     assert "They number things, and their order means nothing: taken for codes, not for numbers." in " ".join(
         text.replace("# ", "").split()

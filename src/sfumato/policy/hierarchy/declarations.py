@@ -1,5 +1,7 @@
 """Hierarchies as a policy declares them: flat, mask, dates, intervals, balanced, or a given tree.
 
+``builders`` has them by their word, and those of the library beside them.
+
 Each declaration is a value, checked when it is made. It builds the tree of a column, finds the leaves of cells, and
 answers what the rest of the program asks of it: does the policy alone tell the whole tree, which labels are single
 values, how is it written.
@@ -11,107 +13,30 @@ follow from the values: texts that are masked, periods, ranges of numbers.
 from __future__ import annotations
 
 import itertools
-import math
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sfumato.errors import HierarchyError, did_you_mean
 from sfumato.policy.hierarchy import grid
+from sfumato.policy.hierarchy.declaration import (
+    Declaration,
+    DeclaredColumn,
+    build_from_label_paths,
+    check_level,
+    name_values,
+)
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, Label
 from sfumato.policy.hierarchy.grid import NumberGrid
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, build_from_ranges
 from sfumato.policy.kinds import DATE_LEVELS, Kind, name_periods, sort_days
 
 _DAY = re.compile(r"\d{4,}-\d\d-\d\d")
-
-
-class DeclaredColumn(Protocol):
-    """What a declaration asks of the column that it is of."""
-
-    @property
-    def kind(self) -> Kind: ...
-    @property
-    def values(self) -> tuple[str, ...] | None: ...
-    @property
-    def bounds(self) -> tuple[float, float] | None: ...
-    @property
-    def step(self) -> float | None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Declaration(ABC):
-    """How a policy declares the hierarchy of a column."""
-
-    word: ClassVar[str]
-    """The word of a policy for it."""
-    kinds: ClassVar[tuple[Kind, ...]] = tuple(Kind)
-    """The kinds of column that it is for."""
-    is_rule: ClassVar[bool] = False
-    """Do the nodes follow from the values by a rule?"""
-
-    @abstractmethod
-    def as_policy(self) -> Any:
-        """How a policy writes it, as plain data."""
-
-    @abstractmethod
-    def build(self, column: DeclaredColumn, values: Any) -> Hierarchy:
-        """The tree of a column; ``values`` are those of a table, which an open one and dates are made of."""
-
-    def build_declared(self, column: DeclaredColumn) -> Hierarchy:
-        """The tree of what the policy declares, whatever the table."""
-        return self.build(column, ())
-
-    def locate(self, column: DeclaredColumn, tree: Hierarchy, values: Any) -> Nodes:
-        """The leaf code of each value, or -1 where the tree has no leaf for it."""
-        leaves = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
-        if column.kind is Kind.NUMBER:
-            return _locate_numbers(leaves, values)
-        code_of = {label: code for code, label in enumerate(leaves) if label is not None}
-        texts = self._name_days(values) if column.kind is Kind.DATE else values
-        return np.array([code_of.get(text, -1) for text in texts], dtype=np.int32)
-
-    def _name_days(self, values: Any) -> list[str]:
-        return name_periods(values, "day")
-
-    def is_open(self, column: DeclaredColumn) -> bool:  # noqa: ARG002 - most are closed, whatever the column
-        """May a table bring values that the policy does not list?"""
-        return False
-
-    def is_complete(self, column: DeclaredColumn) -> bool:
-        """Does the policy alone tell the whole tree?"""
-        return not self.is_open(column)
-
-    def name_undeclared(self, column: DeclaredColumn) -> str | None:  # noqa: ARG002 - as above
-        """What the policy must add for all values to be known without a table; None if they are."""
-        return None
-
-    def make_value_test(self) -> Callable[[str], bool]:
-        """A test whether a label other than the root's is a single value, and not a set of them."""
-        return lambda _label: True
-
-    def find_value_depth(self, label: str) -> int | None:  # noqa: ARG002 - as above
-        """At which depth a label of a tree that is made from a table is a single value; None if nowhere."""
-        return 1
-
-    @property
-    def root(self) -> Label:
-        """The label of the root."""
-        return ROOT
-
-    def keep_fitting(self, values: Iterable[str]) -> Any:
-        """The values that the tree can have at all: a mask takes no longer texts than itself."""
-        return values
-
-    def describe(self, column: DeclaredColumn) -> str:  # noqa: ARG002 - as above
-        """In a few words, what a release discloses about the domain."""
-        return "a hierarchy by a rule"
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +59,7 @@ class Flat(Declaration):
         return column.values is None
 
     def name_undeclared(self, column: DeclaredColumn) -> str | None:
-        return (
-            _name_values(column) if column.kind is Kind.CATEGORY else "another hierarchy than flat, or none"
-        )
+        return name_values(column) if column.kind is Kind.CATEGORY else "another hierarchy than flat, or none"
 
     def describe(self, column: DeclaredColumn) -> str:
         return f"{len(column.values or ()):,} values"
@@ -154,6 +77,8 @@ class Mask(Declaration):
     """
 
     n_characters: int
+    n_hidden: int = field(default=0, repr=False)
+    """So many characters at least are masked of a text that long."""
     word: ClassVar[str] = "mask"
     least: ClassVar[int] = 1
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.CATEGORY,)
@@ -171,22 +96,36 @@ class Mask(Declaration):
             raise HierarchyError(
                 f"Values longer than the {self.n_characters} characters that mask keeps: {too_long}."
             )
-        return _from_paths(
-            [ROOT, *(text[:kept] + ROOT * (len(text) - kept) for kept in range(1, len(text))), text]
+        return build_from_label_paths(
+            [ROOT, *(_mask(text, kept) for kept in range(1, min(len(text), self._n_shown) + 1))]
             for text in sorted(sorted(texts), key=len)
         )
+
+    @property
+    def _n_shown(self) -> int:
+        return self.n_characters - self.n_hidden
+
+    def locate(self, column: DeclaredColumn, tree: Hierarchy, values: Any) -> Nodes:
+        texts = [_mask(text, self._n_shown) for text in values]
+        return Declaration.locate(self, column, tree, texts)
+
+    def coarsen(self, level: object) -> Mask:
+        return replace(self, n_hidden=check_level(level, (), self.n_characters))
 
     def is_open(self, column: DeclaredColumn) -> bool:
         return column.values is None
 
     def name_undeclared(self, column: DeclaredColumn) -> str | None:
-        return _name_values(column)
+        return name_values(column)
 
     def make_value_test(self) -> Callable[[str], bool]:
         return lambda label: not label.endswith(ROOT)
 
     def find_value_depth(self, label: str) -> int:
         return len(label)  # a level for each character
+
+    def is_masked(self, label: str) -> bool:
+        return ROOT in label
 
     def keep_fitting(self, values: Iterable[str]) -> list[str]:
         return [value for value in values if len(value) <= self.n_characters]
@@ -224,7 +163,7 @@ class Dates(Declaration):
     def build(self, column: DeclaredColumn, values: Any) -> Hierarchy:  # noqa: ARG002 - the days are all it needs
         days = sort_days(values)
         periods = [name_periods(days, level) for level in reversed(self.levels)]
-        return _from_paths((ROOT, *path) for path in zip(*periods, strict=True))
+        return build_from_label_paths((ROOT, *path) for path in zip(*periods, strict=True))
 
     def build_declared(self, column: DeclaredColumn) -> Hierarchy:
         first, last = map(int, column.bounds or (0, 0))
@@ -234,6 +173,9 @@ class Dates(Declaration):
 
     def _name_days(self, values: Any) -> list[str]:
         return name_periods(values, self.levels[0])
+
+    def coarsen(self, level: object) -> Dates:
+        return Dates(self.levels[check_level(level, self.levels, len(self.levels)) :])
 
     def is_complete(self, column: DeclaredColumn) -> bool:  # noqa: ARG002 - whatever the column
         """The tree of a release has the periods of its table alone."""
@@ -290,6 +232,12 @@ class Intervals(NumberRanges):
                 "Each width of intervals must be wider than the one before, and a multiple of it."
             )
 
+    def coarsen(self, level: object) -> Intervals:
+        if isinstance(level, bool) or level not in self.widths:
+            known = ", ".join(map(str, self.widths))
+            raise HierarchyError(f"finest is none of the widths of its intervals; these are {known}.")
+        return replace(self, widths=self.widths[self.widths.index(float(str(level))) :])
+
     def _read_widths(self) -> list[Fraction]:
         return [grid.read_positive(width, "A width of intervals") for width in self.widths]
 
@@ -325,6 +273,9 @@ class Balanced(NumberRanges):
     def as_policy(self) -> dict[str, int]:
         return {self.word: self.fan_out}
 
+    def coarsen(self, level: object) -> Declaration:  # noqa: ARG002 - it has none that could be named
+        raise HierarchyError("balanced has no widths; declare intervals, such as {intervals: [5, 10, 20]}.")
+
     def make_grid(self, column: DeclaredColumn) -> NumberGrid:
         lower, upper = _read_bounds(column)
         if column.step is None and not lower.denominator == upper.denominator == 1:
@@ -348,17 +299,40 @@ class Given(Declaration):
     """
 
     tree: Hierarchy
+    whole: Hierarchy | None = field(default=None, repr=False)
+    """The tree with what lies below its leaves, where that is not to be published."""
     word: ClassVar[str] = "tree"
 
     def as_policy(self) -> dict[str, Any]:
-        return {self.word: self.tree.as_tree()}
+        return {self.word: (self.whole or self.tree).as_tree()}
 
     def build(self, column: DeclaredColumn, values: Any) -> Hierarchy:  # noqa: ARG002 - it is as it is
         return self.tree
 
+    def locate(self, column: DeclaredColumn, tree: Hierarchy, values: Any) -> Nodes:
+        if self.whole is None:
+            return Declaration.locate(self, column, tree, values)
+        codes = Declaration.locate(self, column, self.whole, values)
+        starts = self.whole.low[self.whole.find_cut(self.tree.height)]
+        return np.where(codes < 0, -1, np.searchsorted(starts, codes, side="right") - 1).astype(np.int32)
+
+    @property
+    def levels(self) -> Sequence[str]:
+        """The names of its levels, from the values up."""
+        return ()
+
+    def coarsen(self, level: object) -> Given:
+        whole = self.whole or self.tree
+        n_hidden = check_level(level, self.levels, whole.height)
+        tree = whole.cut(whole.height - n_hidden)
+        leaves = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
+        if len(set(leaves)) < len(leaves):
+            raise HierarchyError("Labels of that level stand in several places of it; choose another one.")
+        return replace(self, tree=tree, whole=whole if n_hidden else None)
+
     def make_value_test(self) -> Callable[[str], bool]:
         """A label that several nodes have is a single value if none of them holds more than one."""
-        tree = self.tree
+        tree = self.whole or self.tree
         n_leaves = (tree.high - tree.low).tolist()
         sets = {label for label, n in zip(tree.labels, n_leaves, strict=True) if n > 1}
         return ({tree.labels[node] for node in tree.leaf_nodes.tolist()} - sets).__contains__
@@ -371,44 +345,6 @@ class Given(Declaration):
         return f"a hierarchy of {self.tree.n_leaves:,} values"
 
 
-BUILDERS: dict[str, Callable[[Any], Declaration]] = {
-    Mask.word: Mask,
-    Dates.word: Dates,
-    Intervals.word: Intervals,
-    Balanced.word: Balanced,
-    Given.word: lambda tree: Given(Hierarchy.from_tree(tree)),
-}
-"""Declarations with an option, by their word."""
-
-
-def declare(given: Any, kind: Kind) -> Declaration | None:
-    """The declaration that is given in plain data, for a column of this kind; None if none is.
-
-    >>> declare({"mask": 5}, Kind.CATEGORY), declare("flat", Kind.DATE), declare(None, Kind.NUMBER)
-    (Mask(n_characters=5), Flat(), None)
-    """
-    found = _read(given)
-    if found is not None and kind not in found.kinds:
-        raise HierarchyError(f"{found.word} is not for a column of type {kind}.")
-    return found
-
-
-def _read(given: Any) -> Declaration | None:
-    if given is None or isinstance(given, Declaration):
-        return given
-    if isinstance(given, Hierarchy):
-        return Given(given)
-    if isinstance(given, str) and given == Flat.word:
-        return Flat()
-    if not isinstance(given, Mapping) or len(given) != 1:
-        raise HierarchyError("It must be flat, a hierarchy that was read, or one builder such as {mask: 5}.")
-    ((word, option),) = given.items()
-    if word not in BUILDERS:
-        known = ", ".join(BUILDERS)
-        raise HierarchyError(f"There is no builder {word!r}, but {known}.{did_you_mean(str(word), BUILDERS)}")
-    return BUILDERS[word](option)
-
-
 # ---- parts of the above ----------------------------------------------------------------------------
 
 
@@ -417,14 +353,19 @@ def _check_whole(option: object, what: str, *, at_least: int) -> None:
         raise HierarchyError(f"{what} must be a whole number of at least {at_least}.")
 
 
+def _mask(text: str, kept: int) -> str:
+    """A text with at most so many characters.
+
+    >>> _mask("53715", 3), _mask("53", 3)
+    ('537**', '53')
+    """
+    return text[:kept] + ROOT * (len(text) - kept)
+
+
 def _as_tuple(option: Any, otherwise: str) -> tuple[Any, ...]:
     if not isinstance(option, Sequence) or isinstance(option, str) or not option:
         raise HierarchyError(otherwise)
     return tuple(option)
-
-
-def _name_values(column: DeclaredColumn) -> str | None:
-    return None if column.values else "values, such as values: [Male, Female], or a hierarchy of them"
 
 
 def _read_bounds(column: DeclaredColumn) -> tuple[Fraction, Fraction]:
@@ -436,37 +377,12 @@ def _read_bounds(column: DeclaredColumn) -> tuple[Fraction, Fraction]:
     return lower, upper
 
 
-def _from_paths(rows: Iterable[Sequence[str]]) -> Hierarchy:
-    """As ``Hierarchy.from_paths``; a root alone if there are none."""
-    paths = iter(rows)
-    first = next(paths, None)
-    return Hierarchy.flat(()) if first is None else Hierarchy.from_paths(itertools.chain([first], paths))
-
-
 def _sort_texts(kind: Kind, values: Any) -> list[str]:
     if kind is Kind.CATEGORY:
         return sorted(values)
     if kind is Kind.DATE:
         return name_periods(sort_days(values), "day")
     return grid.as_texts(np.unique(np.asarray(values, dtype=np.float64)))
-
-
-def _locate_numbers(leaves: Sequence[Label], values: Any) -> Nodes:
-    """Leaves matched by numeric value: 5 and 5.0 are one number. A leaf that is no number matches none."""
-    numbers: NDArray[np.float64] = np.array([_read_number(label) for label in leaves])
-    codes = np.argsort(numbers)[: np.isfinite(numbers).sum()]  # NaN comes last
-    if twins := int(np.sum(np.diff(numbers[codes]) == 0)):
-        raise HierarchyError(f"Leaves that are the same number as another leaf: {twins}.")
-    place = grid.match(numbers[codes], np.asarray(values, dtype=np.float64))
-    return np.where(place < 0, -1, np.append(codes, -1)[place]).astype(np.int32)
-
-
-def _read_number(label: Label) -> float:
-    try:
-        number = float(label) if label is not None and "_" not in label else math.nan
-    except ValueError:
-        return math.nan
-    return number if math.isfinite(number) else math.nan
 
 
 DAYS_TO_YEARS = Dates(("day", "month", "year"))

@@ -172,6 +172,28 @@ class Hierarchy:
         parent = np.append([-1], new[self.parent[kept[1:]]])
         return Hierarchy(tuple(self.labels[node] for node in kept.tolist()), parent), new
 
+    def find_cut(self, depth: int) -> Nodes:
+        """The nodes at this depth, and the leaves above it, from left to right.
+
+        >>> places = Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}})
+        >>> places.find_cut(1).tolist()
+        [1, 4]
+        """
+        is_leaf = np.zeros(self.n_nodes, dtype=np.bool_)
+        is_leaf[self.leaf_nodes] = True
+        return np.flatnonzero((self.depth == depth) | (is_leaf & (self.depth < depth))).astype(np.int32)
+
+    def cut(self, depth: int) -> Hierarchy:
+        """The hierarchy without what lies deeper. Leaves may then have one label in different branches.
+
+        >>> Hierarchy.from_tree({"*": {"North": ["a", "b"], "c": None}}).cut(1).as_tree()
+        {'*': ['North', 'c']}
+        """
+        kept = np.flatnonzero(self.depth <= depth)
+        new = np.cumsum(self.depth <= depth) - 1
+        parent = np.append([-1], new[self.parent[kept[1:]]])
+        return Hierarchy(tuple(self.labels[node] for node in kept.tolist()), parent)
+
     @classmethod
     def flat(cls, values: Iterable[str]) -> Hierarchy:
         """Every value under one root, in the order given.

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from sfumato.errors import HierarchyError, TableError
 from sfumato.policy.hierarchy.declarations import Mask, NumberRanges
 from sfumato.policy.hierarchy.files import ROOT, Label
+from sfumato.policy.hierarchy.library.codes import Codes
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import DEPTH, HARMONIC, INVERSE, LOG, MODEL_2, Utility, Weights
 from sfumato.policy.schema import Attribute, Kind
@@ -211,6 +212,8 @@ def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:
 def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hierarchy:
     """A hierarchy with a node for each label, at its depth, and below the root a value of every length that may occur."""
     shown = [label for label in labels if isinstance(label, str) and label != ROOT]
+    if isinstance(attribute.hierarchy, Codes):
+        return _open_codes(attribute.hierarchy, {*values, *shown})
     if not isinstance(attribute.hierarchy, Mask):
         known = attribute.build_hierarchy(values).labels[1:]
         return Hierarchy.flat(
@@ -220,6 +223,16 @@ def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hie
     strangers = [STAND_IN * n for n in range(1, longest + 1)]
     stand_ins = [_unmask(label) for label in shown if len(label) <= longest]
     return attribute.build_hierarchy(sorted({*values, *stand_ins, *strangers}))
+
+
+def _open_codes(codes: Codes, labels: Iterable[str]) -> Hierarchy:
+    """The tree of these labels, and below the root a value of every depth that may occur."""
+    paths = {path for label in labels if (path := codes.path_to(label))}
+    inner = {path[:n] for path in paths for n in range(1, len(path))}
+    strangers = {
+        (ROOT, *(f"{STAND_IN * depth}{n}" for n in range(depth))) for depth in range(1, codes.height + 1)
+    }
+    return Hierarchy.from_paths(sorted((paths | strangers) - inner))
 
 
 def _unmask(label: str) -> str:

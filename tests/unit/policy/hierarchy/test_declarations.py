@@ -11,16 +11,8 @@ import pytest
 
 from sfumato.errors import HierarchyError
 from sfumato.policy.document import Policy
-from sfumato.policy.hierarchy.declarations import (
-    Balanced,
-    Dates,
-    Declaration,
-    Flat,
-    Given,
-    Intervals,
-    Mask,
-    declare,
-)
+from sfumato.policy.hierarchy.builders import declare
+from sfumato.policy.hierarchy.declarations import Balanced, Dates, Declaration, Flat, Given, Intervals, Mask
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind
 
