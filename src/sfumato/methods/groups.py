@@ -195,7 +195,7 @@ class PublishGroups:
             source = Source(source.names, n_rows, source.kind, source.where, chunk.payload.column)
         keys = self.random.random(n_rows)
         are_whole = chunk.statistics is None
-        codes = self.pseudonyms and GroupPseudonyms(self.pseudonyms, self.random, are_whole)
+        codes = GroupPseudonyms(self.pseudonyms, self.random, are_whole) if self.pseudonyms else None
         rows = published_rows(source, self.policy, chunk.groups, keys, chunk.statistics or {}, codes)
         for name, kind in self.statistic_types.items():
             if name in rows.column_names:

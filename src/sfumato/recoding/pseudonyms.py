@@ -127,7 +127,7 @@ class GroupPseudonyms:
     are_whole: bool
 
     def of_column(
-        self, name: str, source: Source, policy: Policy, groups: Partition, order: Ints
+        self, name: str, source: Source, policy: Policy, groups: Partition, order: NDArray[Any]
     ) -> pa.Array:
         """The pseudonyms of a column for rows in this order, group by group."""
 
