@@ -25,16 +25,20 @@ from sfumato.engines.engine import (
     estimate_bytes,
     is_frame_of_spark,
 )
+from sfumato.engines.start import look_at_columns
 from sfumato.errors import InputError
 from sfumato.evaluation.result import Evaluation
 from sfumato.machine import day_of_making
 from sfumato.methods import METHODS
 from sfumato.methods.protocol import Draft, Extras, Method, Seed
 from sfumato.policy.document import Policy
+from sfumato.policy.schema import Role
 from sfumato.privacy.account import RunCharge
 from sfumato.progress import Progress, no_progress, showing
+from sfumato.randomness import run_key
 from sfumato.recoding.large_tree import LargeRecoding
-from sfumato.release.certificate import Certificate
+from sfumato.recoding.pseudonyms import Pseudonyms
+from sfumato.release.certificate import NO_ANONYMIZATION, Certificate
 from sfumato.release.folder import check_target
 from sfumato.release.release import Release
 from sfumato.report.remarks import notices_of, remarks_of, tell_left_out
@@ -42,6 +46,7 @@ from sfumato.table import opening
 from sfumato.table.allowance import TooLarge, allowing
 from sfumato.table.cells import give_back_memory
 from sfumato.table.reading import AS_USUAL, Reading, open_as
+from sfumato.table.shifted_dates import shift_dates
 from sfumato.table.source import UNKNOWN, Source, release_format
 from sfumato.table.spill import Spill
 from sfumato.table.write import compact
@@ -264,19 +269,32 @@ class _Run:
             request.evaluation.check_policy(policy)
             if source.n_rows != UNKNOWN:
                 request.evaluation.check_rows(source.n_rows)
+        pseudonyms = Pseudonyms.of(policy, request.seed)
+        source = shift_dates(source, policy.schema, run_key(request.seed))
+        looked = (
+            None if policy.is_private else look_at_columns(source, policy, engine, progress=request.progress)
+        )
+        if looked is not None:
+            looked.refuse()
         draft = self.method.draft(
             source,
             policy,
             engine,
             chance=Seed(request.seed),
-            extras=Extras(request.side_table, self.charge, file_format),
+            extras=Extras(request.side_table, self.charge, file_format, pseudonyms),
             progress=request.progress,
         )
         if isinstance(draft.rows, pa.Table):
             draft = replace(draft, rows=compact(draft.rows))
         give_back_memory()
         request.progress("verifying", 0, 1)
+        told = {} if looked is None else looked.as_figures()
+        if policy.schema.names(Role.PSEUDONYM):
+            told["pseudonyms"] = NO_ANONYMIZATION
+        draft = replace(draft, figures={**draft.figures, **told})
         release, groups = self._verify(draft, engine, file_format, source.kind)
+        if looked is not None:
+            release = replace(release, notices=(*looked.notices(), *release.notices))
         give_back_memory()
         request.progress("reporting", 0, 1)
         return release.with_report(report.render(release, groups))

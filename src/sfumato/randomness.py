@@ -6,6 +6,7 @@ see at the call site which kind it is. No other module imports ``numpy.random`` 
 
 from __future__ import annotations
 
+import hashlib
 import secrets
 from typing import Any
 
@@ -101,3 +102,12 @@ def splitmix64(seed: int, number: NDArray[np.integer[Any]]) -> NDArray[np.uint64
         out *= np.uint64(factor)
     out ^= out >> np.uint64(LAST_SHIFT)
     return out
+
+
+def run_key(seed: int | None) -> bytes:
+    """A key of 256 bits for one run: secret, or always the same for a seed.
+
+    >>> run_key(7) == run_key(7), run_key(7) == run_key(8), len(run_key(None))
+    (True, False, 32)
+    """
+    return secrets.token_bytes(32) if seed is None else hashlib.sha256(b"sfumato run %d" % seed).digest()

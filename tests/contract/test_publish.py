@@ -45,7 +45,7 @@ attributes:
   charge:           {{role: sensitive, type: number}}
   length_of_stay:   {{role: other, type: number}}
   readmitted:       {{role: other}}
-  row:              {{role: other}}
+  row:              {{role: other, passes: unique}}
 """
 UNTOUCHED = ("diagnosis", "charge", "length_of_stay", "readmitted", "row")
 
@@ -241,7 +241,8 @@ def test_the_order_within_a_group_is_uniform():
     """Groups of 2: the earlier row comes first half the time (4 standard deviations on either side)."""
     table = pa.table({"age": np.repeat(np.arange(1000), 2), "row": np.arange(2000)})
     policy = sf.Policy.parse(
-        "{attributes: {age: {role: quasi-identifier, type: number}, row: {role: other}}, require: [k-anonymity: 2]}"
+        "{attributes: {age: {role: quasi-identifier, type: number}, row: {role: other, passes: unique}}, "
+        "require: [k-anonymity: 2]}"
     )
     release = sf.publish(table, policy, seed=1)
     assert release.certificate.claims.groups == 1000
@@ -276,7 +277,7 @@ WARDS = sf.Policy.parse("""
 attributes:
   age:  {role: quasi-identifier, type: number}
   ward: {role: other}
-  row:  {role: other}
+  row:  {role: other, passes: unique}
 require: [k-anonymity: 10]
 """)
 

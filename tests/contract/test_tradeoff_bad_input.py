@@ -161,7 +161,7 @@ def test_a_table_that_does_not_fit_in_the_memory_allowed_is_refused(sfumato, her
 
 
 def test_a_column_that_the_policy_does_not_name_is_refused(sfumato, here):
-    write(here, "", policy=policy_text().replace("  row:     {role: other}\n", ""))
+    write(here, "", policy=policy_text().replace("  row:     {role: other, passes: unique}\n", ""))
     assert "has column 'row', which the policy does not name" in refused(sfumato, here)
 
 

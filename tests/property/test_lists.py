@@ -116,7 +116,10 @@ class Case:
             name: {**column.policy, **({} if self.weights[name] == 1 else {"weight": self.weights[name]})}
             for name, column in self.columns.items()
         }
-        attributes |= {"disease": {"role": "sensitive"}, "row": {"role": "other", "type": "number"}}
+        attributes |= {
+            "disease": {"role": "sensitive"},
+            "row": {"role": "other", "type": "number", "passes": "unique"},
+        }
         return {
             "attributes": attributes,
             "require": [

@@ -24,7 +24,7 @@ attributes:
   sex:     {role: quasi-identifier}
   zip:     {role: quasi-identifier, hierarchy: {mask: 5}}
   disease: {role: sensitive}
-  charge:  {role: other, type: number}
+  charge:  {role: other, type: number, passes: unique}
   note:    {role: drop}
 require:
   - k-anonymity: 5

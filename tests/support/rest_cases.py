@@ -175,7 +175,8 @@ class Case:
         }
         attributes = {name: {**quasi.policy(), **weighed[name]} for name, quasi in self.quasi.items()}
         attributes |= {"disease": {"role": "sensitive"}, "salary": {"role": "sensitive", "type": "number"}}
-        attributes |= {"class": {"role": "other"}, "row": {"role": "other", "type": "number"}}
+        attributes |= {"class": {"role": "other"}}
+        attributes |= {"row": {"role": "other", "type": "number", "passes": "unique"}}
         return {
             "attributes": attributes,
             "require": [requirement.as_policy() for requirement in self.requirements],

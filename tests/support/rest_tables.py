@@ -298,7 +298,7 @@ def random_table(number: int, refine: str) -> RandomTable:
         "ill": {"role": "sensitive", "hierarchy": {"tree": ILLS}},
         "pay": {"role": "sensitive", "type": "number"},
         "class": {"role": "other"},
-        "row": {"role": "other", "type": "number"},
+        "row": {"role": "other", "type": "number", "passes": "unique"},
     }
     options = {"rest": chance.choice([True, True, True, False]), "refine": "none" if workload else refine}
     policy = {

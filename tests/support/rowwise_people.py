@@ -17,7 +17,7 @@ attributes:
   job:     {role: quasi-identifier, hierarchy: {tree: {"*": {Office: [clerk, boss], farmer: null}}}}
   disease: {role: sensitive}
   caution: {role: drop, type: number}
-  row:     {role: other}
+  row:     {role: other, passes: unique}
 """
 QUASI = ("age", "zip", "job")
 OFFICE = ("clerk", "boss")

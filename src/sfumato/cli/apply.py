@@ -50,10 +50,10 @@ def apply(
 ) -> None:
     """Recode further rows of TABLE with the recoding of RELEASE, a folder.
 
-    Needs the quasi-identifiers only; identifier and drop columns are left out, the rest passes through.
-    Rows go down the tree of splits, not to a label that fits: several may. Where the tree never saw a value, the
-    label may not contain it. Recoded rows carry no promise. A risk-utility release has no recoding and needs a
-    --side-table.
+    Needs the quasi-identifiers only. Columns that are identifiers, pseudonyms, shifted dates or dropped are left out,
+    the rest passes through. Rows go down the tree of splits, not to a label that fits: several may. Where the tree
+    never saw a value, the label may not contain it. Recoded rows carry no promise. A risk-utility release has no
+    recoding and needs a --side-table.
     """
     from sfumato.policy.document import Policy
 

@@ -6,12 +6,15 @@ from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.memory_plan import MemoryPlan, plan_memory
+from sfumato.engines.passed import PassedColumns, PassedFindings, look_at_passed
 from sfumato.engines.protocol import Engine
+from sfumato.engines.raw import TableAtHand, TableInBatches
 from sfumato.engines.rows import RowLayout
 from sfumato.engines.scan import Intake
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
 from sfumato.table.source import Source
+from sfumato.table.spill import SharedSpill
 
 HERE = Resources()
 """In memory, by this process."""
@@ -56,6 +59,25 @@ def start_on_table(
     """The chosen engine for the rows of a table that was scanned; the policy may fix how many rows it loads at most."""
     plan = plan_memory(chosen, policy, payload_bytes=table.payload_bytes, max_rows=max_rows)
     return start_engine(chosen, layout=table.layout, plan=plan, progress=progress)
+
+
+def look_at_columns(
+    source: Source, policy: Policy, chosen: Resources = HERE, *, progress: Progress = no_progress
+) -> PassedFindings | None:
+    """What is to be known of columns before they are published as they are, found in one pass; None if nothing is."""
+    if chosen.spill is None:
+        return look_at_passed(TableAtHand(source, policy.schema), PassedColumns(policy), policy)
+    memory = chosen.memory // 2
+    if chosen.jobs is not None:
+        from sfumato.engines.spark.engine import open_slices  # noqa: PLC0415 - few have it
+
+        looking = PassedColumns(policy, spill=SharedSpill(chosen.jobs.folder), memory=memory)
+        return look_at_passed(open_slices(chosen, source, policy, memory=memory), looking, policy)
+    counters = chosen.spill.counters
+    raw = TableInBatches(source, policy.schema, memory=memory // 4, counters=counters, progress=progress)
+    looking = PassedColumns(policy, spill=chosen.spill, memory=memory)
+    counters.input_passes += bool(looking.names)
+    return look_at_passed(raw, looking, policy)
 
 
 def scan_table(

@@ -146,7 +146,7 @@ attributes:
   admitted:         {role: quasi-identifier, type: date, hierarchy: {dates: [day, month, quarter, year]}}
 
   diagnosis:        {role: sensitive}
-  charge:           {role: sensitive, type: number}                                # dollars
+  charge:           {role: sensitive, type: number, passes: unique}                # dollars, to the last
   length_of_stay:   {role: other, type: number}                                    # days
   readmitted:       {role: other, values: ["yes", "no"]}                           # within 30 days
 

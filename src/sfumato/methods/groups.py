@@ -28,6 +28,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding import loss
 from sfumato.recoding.loss import LostDetail, Missing, WholeTree
+from sfumato.recoding.pseudonyms import GroupPseudonyms, Pseudonyms
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import published_rows
 from sfumato.recoding.tree import Recoding
@@ -159,6 +160,7 @@ class PublishGroups:
     keeps_groups: bool
     meter: LossMeter
     people: PeopleMeter | None = None
+    pseudonyms: Pseudonyms | None = None
     progress: Progress = no_progress
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -173,6 +175,7 @@ class PublishGroups:
             self.keeps_groups,
             self.meter,
             self.people,
+            self.pseudonyms,
         )
 
     def __call__(self, part: Loaded) -> Published[Told]:
@@ -201,7 +204,9 @@ class PublishGroups:
         if chunk.payload is not None:
             source = Source(source.names, n_rows, source.kind, source.where, chunk.payload.column)
         keys = self.random.random(n_rows)
-        rows = published_rows(source, self.policy, chunk.groups, keys, chunk.statistics or {})
+        are_whole = chunk.statistics is None
+        codes = GroupPseudonyms(self.pseudonyms, self.random, are_whole) if self.pseudonyms else None
+        rows = published_rows(source, self.policy, chunk.groups, keys, chunk.statistics or {}, codes)
         for name, kind in self.statistic_types.items():
             if name in rows.column_names:
                 rows = rows.set_column(rows.column_names.index(name), name, rows.column(name).cast(kind))
@@ -242,7 +247,7 @@ def draft_groups(
 ) -> tuple[Draft, Outcome]:
     """Publish groups as they are found, and draft their release; ``method`` is what the certificate calls the way."""
     people = PeopleMeter.of(table.columns, policy.requirements)
-    works = _works_that_publish(run, engine, table, policy, random, progress, people)
+    works = _works_that_publish(run, engine, table, policy, random, progress, people, extras.pseudonyms)
     with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
         outcome = _note_all(engine.publish(works, sink), run, table, policy)
     lost = outcome.lost.with_left_out(outcome.n_left)
@@ -286,6 +291,7 @@ def _works_that_publish(
     random: Random,
     progress: Progress,
     people: PeopleMeter | None = None,
+    pseudonyms: Pseudonyms | None = None,
 ) -> Iterator[tuple[Rows, PublishGroups]]:
     publish = partial(
         PublishGroups,
@@ -295,6 +301,7 @@ def _works_that_publish(
         keeps_groups=engine.room.rows == UNLIMITED,  # all rows are at hand
         meter=LossMeter.of(table.domains),
         people=people,
+        pseudonyms=pseudonyms,
         progress=progress,
     )
     for number, (rows, work) in enumerate(run.works()):

@@ -16,6 +16,7 @@ from sfumato.methods.people import CountedPeople
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress
 from sfumato.randomness import Random, generator
+from sfumato.recoding.pseudonyms import Pseudonyms
 from sfumato.recoding.recoder import Partition
 from sfumato.release.certificate import Claims, Privacy
 from sfumato.table.reading import Reading
@@ -76,6 +77,8 @@ class Extras:
     side_table: Any = None
     charge: Charge = charge_nobody
     file_format: str = "parquet"
+    pseudonyms: Pseudonyms | None = None
+    """The keys of the run, for columns of pseudonyms."""
 
 
 class Method(Protocol):

@@ -21,7 +21,17 @@ from sfumato.policy.options.method import RestOfPolicy
 from sfumato.policy.output import EXCLUDING, OutputForm, object_to_exclusions
 from sfumato.policy.requirements import Requirement, TCloseness
 from sfumato.policy.rules import is_number
-from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema, declared_column
+from sfumato.policy.schema import (
+    GROUP,
+    RELEASE,
+    UNIQUE,
+    Attribute,
+    BrokenAttribute,
+    Kind,
+    Role,
+    Schema,
+    declared_column,
+)
 from sfumato.policy.shape import ATTRIBUTES, REQUIRE, REQUIREMENT, STEP, TITLE, VALUES, WEIGHT, WORKLOAD
 from sfumato.policy.suppress import SUPPRESS, Suppress, check_suppress
 from sfumato.policy.unit import UNIT, Unit, check_unit
@@ -93,6 +103,12 @@ def collect_mistakes(policy: UncheckedPolicy, mistakes: Mistakes) -> None:
             _check_attribute(attribute, mistakes)
             with mistakes.collect():
                 _check_weight(attribute, policy.method)
+            with mistakes.collect():
+                _check_passes(attribute)
+            with mistakes.collect():
+                _check_pseudonym(attribute, policy)
+            with mistakes.collect():
+                _check_shift(attribute, policy)
             if policy.rest_labels == EXCLUDING:
                 with mistakes.collect():
                     _check_labels(attribute)
@@ -176,6 +192,63 @@ def read_finest(attribute: Attribute, finest: Any, path: Where) -> Attribute:
         return replace(attribute, finest=finest)
     except HierarchyError as error:
         raise Misfit(path, str(error).partition(": ")[2]) from None
+
+
+def _check_passes(attribute: Attribute) -> None:
+    """Only a column that is published as it is can be so on purpose."""
+    if attribute.passes is None:
+        return
+    path: Where = ("attributes", attribute.name, "passes")
+    if attribute.passes != UNIQUE:
+        raise Misfit(path, "must be unique, or be left out.")
+    if not attribute.role.passes:
+        raise Misfit(path, "only a sensitive or other column is published as it is; leave it out.")
+
+
+def _check_pseudonym(attribute: Attribute, policy: UncheckedPolicy) -> None:
+    """Pseudonyms are texts, of releases that have groups."""
+    path: Where = ("attributes", attribute.name)
+    if attribute.role is not Role.PSEUDONYM:
+        for word in ("key", "scope"):
+            if getattr(attribute, word) is not None:
+                raise Misfit((*path, word), "only a column of the role pseudonym has it; leave it out.")
+        return
+    if attribute.scope not in (None, GROUP, RELEASE):
+        raise Misfit((*path, "scope"), f"must be {GROUP} or {RELEASE}.")
+    if attribute.kind is not Kind.CATEGORY:
+        raise Misfit((*path, "type"), "a pseudonym is a text, whatever it stands for; leave it out.")
+    if policy.is_private or policy.method.is_row_by_row:
+        raise Misfit(
+            (*path, "role"),
+            f"{policy.method.name} publishes no pseudonyms; give the column the role identifier or drop.",
+        )
+
+
+def _check_shift(attribute: Attribute, policy: UncheckedPolicy) -> None:
+    """A date that is published as it is may be shifted, by what tells people apart."""
+    if attribute.shift is None:
+        return
+    path: Where = ("attributes", attribute.name, "shift")
+    for mistake in model.check(attribute.shift, path):
+        raise Misfit(mistake.where, mistake.sentence)
+    if attribute.kind is not Kind.DATE or not attribute.role.passes:
+        raise Misfit(path, "only a sensitive or other column of type date is shifted; leave it out.")
+    if policy.is_private:
+        raise Misfit(
+            path, f"{policy.method.name} publishes no column as it is, shifted or not; leave it out."
+        )
+    person = declared_column(attribute.shift.per, policy.schema, (*path, "per"))
+    if person.role not in (Role.IDENTIFIER, Role.PSEUDONYM):
+        raise Misfit(
+            (*path, "per"),
+            f"column {short(person.name)} has the role {person.role}; name an identifier or a pseudonym, which tells "
+            "one person from another.",
+        )
+    for other in policy.schema:
+        if other.shift and other.shift.per == person.name and other.shift.within != attribute.shift.within:
+            raise Misfit(
+                (*path, "within"), f"dates of a person are shifted together: as column {short(other.name)}."
+            )
 
 
 def _check_labels(attribute: Attribute) -> None:
@@ -289,6 +362,8 @@ def _find_published(name: str, schema: Schema, path: Where, way_out: str) -> Att
             f"column {short(name)} has the role {attribute.role} and is not published; "
             f"{way_out}, or give it the role other.",
         )
+    if attribute.role is Role.PSEUDONYM:
+        raise Misfit(path, f"column {short(name)} is published as pseudonyms, which say nothing; {way_out}.")
     return attribute
 
 

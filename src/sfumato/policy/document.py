@@ -30,6 +30,7 @@ from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.output import COUNTS, ESCAPE, EXCLUDING, KEEP, Narrowing, Output
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
 from sfumato.policy.schema import Attribute, BrokenAttribute, Kind, Role, Schema
+from sfumato.policy.shift import Shift
 from sfumato.policy.suppress import Suppress
 from sfumato.policy.unit import Unit
 from sfumato.policy.workload import STATISTICS, Aggregate, Classify, Predict, Regress, Select, Task
@@ -285,6 +286,12 @@ def _attribute_as_dict(attribute: Attribute) -> dict[str, Any]:
         plain["weight"] = attribute.weight
     if attribute.finest is not None:
         plain["finest"] = attribute.finest
+    if attribute.passes is not None:
+        plain["passes"] = attribute.passes
+    if attribute.scope is not None:
+        plain["scope"] = attribute.scope
+    if attribute.shift is not None:
+        plain["shift"] = attribute.shift.as_policy()
     if attribute.hierarchy is not None:
         plain["hierarchy"] = attribute.hierarchy.as_policy()
     return plain
@@ -399,7 +406,12 @@ def _declare(name: str, given: Mapping[str, Any], folder: Path | None, mistakes:
         values=tuple(given["values"]) if "values" in given else None,
         missing_values=tuple(dict.fromkeys(given.get("missing-values", ()))),
         weight=given.get("weight", 1),
+        passes=given.get("passes"),
+        scope=given.get("scope"),
+        shift=Shift(**given["shift"]) if given.get("shift") else None,
     )
+    with mistakes.collect():
+        attribute = replace(attribute, key=_find_key(given.get("key"), (*path, "key"), folder))
     with mistakes.collect():
         bounds = _read_bounds(given.get("bounds"), kind, (*path, "bounds"))
         attribute = replace(attribute, bounds=bounds)
@@ -453,6 +465,15 @@ def _read_hierarchy(given: Any, path: Where, folder: Path | None) -> Any:
         ((word, parameter),) = given.items()
         return {word: int(parameter) if word in ("mask", "balanced") else parameter}
     return given
+
+
+def _find_key(given: str | None, path: Where, folder: Path | None) -> str | None:
+    """Where the owner's key is; it is not read before it is needed."""
+    if given is None:
+        return None
+    if folder is None:
+        raise Misfit(path, "the policy of a release names no file; the key is its owner's alone.")
+    return str((folder / given).absolute())
 
 
 def _find_file(file: Path, path: Where) -> Path:

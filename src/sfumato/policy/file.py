@@ -121,6 +121,8 @@ _TEXT_PLACES = (
     ("attributes", "*", "values", "*"),
     ("attributes", "*", "missing-values", "*"),
     ("attributes", "*", "hierarchy"),
+    ("attributes", "*", "key"),
+    ("attributes", "*", "shift", "per"),
     ("require", "*", "*", "of"),
     ("workload", "*", "*"),
     ("workload", "*", "*", "target"),

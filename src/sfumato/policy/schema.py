@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any, TypeVar
@@ -16,6 +16,7 @@ from sfumato.policy.hierarchy.declarations import Declaration, Flat, read_calend
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes, name_errors
 from sfumato.policy.kinds import Kind
 from sfumato.policy.mistakes import Misfit, Unsure
+from sfumato.policy.shift import Shift
 from sfumato.policy.yaml import Where
 
 MISSING_TEXTS = (
@@ -37,6 +38,12 @@ MISSING_TEXTS = (
 """Texts that usually stand for a missing value. Never applied silently: `profile` proposes them."""
 
 
+GROUP, RELEASE = "group", "release"
+"""Where a pseudonym of a person is the same: in one group, or everywhere."""
+
+UNIQUE = "unique"
+"""What a policy writes where a column is published as it is, and its owner knows that it tells rows apart."""
+
 STAR = "*"
 """In a pattern of columns, any text; alone, every column that nothing else names."""
 
@@ -52,12 +59,18 @@ class Role(StrEnum):
     IDENTIFIER = "identifier"
     QUASI_IDENTIFIER = "quasi-identifier"
     SENSITIVE = "sensitive"
+    PSEUDONYM = "pseudonym"
     OTHER = "other"
     DROP = "drop"
 
     @property
     def is_published(self) -> bool:
         return self not in (Role.IDENTIFIER, Role.DROP)
+
+    @property
+    def passes(self) -> bool:
+        """Are the cells published as they are?"""
+        return self in (Role.SENSITIVE, Role.OTHER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +100,14 @@ class Attribute:
     """The price of what the column loses, beside that of the others."""
     finest: float | str | None = None
     """Nothing finer is published: a width of numbers, a level of the hierarchy, or a unit of the calendar."""
+    passes: str | None = None
+    """``UNIQUE``: published as it is on purpose, though it tells most rows apart, or looks as if it named people."""
+    key: str | None = field(default=None, compare=False)
+    """Of a pseudonym: the file of the owner's key. It is the owner's alone: no release says it."""
+    scope: str | None = None
+    """Of a pseudonym: ``GROUP`` (also if None), another for each person and group; ``RELEASE``, one for each person."""
+    shift: Shift | None = None
+    """Of a date that is published as it is: by how much it is shifted."""
     type: InitVar[Kind | str | None] = None
     """The word of a policy for ``kind``, which is what counts if both are given."""
 
@@ -94,6 +115,8 @@ class Attribute:
         given = self.kind if self.kind is not None else type or Kind.CATEGORY
         object.__setattr__(self, "kind", _choice(self.name, "type", given, Kind))
         object.__setattr__(self, "role", _choice(self.name, "role", self.role, Role))
+        if isinstance(self.shift, Mapping):
+            object.__setattr__(self, "shift", Shift(**self.shift))
         with self._name_errors():
             object.__setattr__(self, "hierarchy", self._coarsen(declare(self.hierarchy, self.kind)))
         if self.bounds is None and self.hierarchy is not None:
@@ -257,15 +280,39 @@ class Schema:
         return tuple(a for a in self.attributes if a.role is Role.QUASI_IDENTIFIER)
 
     @property
+    def passed(self) -> tuple[Attribute, ...]:
+        """The columns whose cells are published as they are."""
+        return tuple(a for a in self.attributes if a.role.passes)
+
+    @property
     def left_out(self) -> frozenset[str]:
-        return frozenset(a.name for a in self.attributes if not a.role.is_published)
+        """The columns that recoded rows do not have: what the secrets of a run replaced, beside what was removed."""
+        return frozenset(
+            a.name
+            for a in self.attributes
+            if not a.role.is_published or a.role is Role.PSEUDONYM or a.shift is not None
+        )
 
     @property
     def published(self) -> tuple[Attribute, ...]:
         return tuple(a for a in self.attributes if a.role.is_published)
 
 
-_WORDS = ("role", "type", "bounds", "step", "values", "missing-values", "hierarchy", "weight", "finest")
+_WORDS = (
+    "role",
+    "type",
+    "bounds",
+    "step",
+    "values",
+    "missing-values",
+    "hierarchy",
+    "weight",
+    "finest",
+    "passes",
+    "key",
+    "scope",
+    "shift",
+)
 
 
 def _attribute_of(name: str, given: str | Mapping[str, Any]) -> Attribute:
@@ -317,8 +364,11 @@ def declared_column(name: str, schema: Schema, path: Where) -> Attribute:
 
 
 __all__ = [
+    "GROUP",
     "MISSING_TEXTS",
+    "RELEASE",
     "STAR",
+    "UNIQUE",
     "Attribute",
     "BrokenAttribute",
     "Kind",

@@ -21,7 +21,7 @@ from sfumato.policy.hierarchy.library.codes import WORD as LIBRARY
 from sfumato.policy.hierarchy.library.entries import NAMES
 from sfumato.policy.kinds import DATE_LEVELS
 from sfumato.policy.mistakes import Mistake
-from sfumato.policy.model import OneOf, Part
+from sfumato.policy.model import OneOf, OrNothing, Part
 from sfumato.policy.options import METHOD, OPTIONS
 from sfumato.policy.output import OutputForm
 from sfumato.policy.requirements import REQUIREMENTS, Requirement
@@ -41,7 +41,8 @@ from sfumato.policy.rules import (
     not_one_of,
     refuse,
 )
-from sfumato.policy.schema import Kind, Role
+from sfumato.policy.schema import GROUP, RELEASE, UNIQUE, Kind, Role
+from sfumato.policy.shift import Shift
 from sfumato.policy.suppress import SUPPRESS
 from sfumato.policy.unit import UNIT
 from sfumato.policy.workload import TASK
@@ -133,6 +134,11 @@ WEIGHT = NumberRule(
     above=0,
     says="must be a number above 0, such as 2.",
 )
+PASSES = ChoiceRule(
+    "unique: a sensitive or other column is published as it is though it tells most rows apart, or looks like a direct "
+    "identifier.",
+    words=(UNIQUE,),
+)
 VALUES = ListOf(
     "All categories that may stand in the column. Another one is an error.",
     says="must be a list of at least one category, such as [Male, Female].",
@@ -147,8 +153,8 @@ class ColumnForm(Part):
     role: Annotated[
         str,
         ChoiceRule(
-            "identifier: removed; quasi-identifier: generalized; sensitive: published, and may need diversity; other: "
-            "published as it is; drop: removed.",
+            "identifier: removed; quasi-identifier: generalized; sensitive: published, and may need diversity; "
+            "pseudonym: published as a code that only the owner's key makes; other: published as it is; drop: removed.",
             words=tuple(map(str, Role)),
         ),
     ]
@@ -190,6 +196,22 @@ class ColumnForm(Part):
             says="must be a width, a unit such as month, or a level of the hierarchy.",
         ),
     ] = None
+    passes: Annotated[str | None, PASSES] = None
+    key: Annotated[
+        str | None,
+        Text(
+            "Of a pseudonym: the file with the owner's secret key, relative to the policy. No release holds it."
+        ),
+    ] = None
+    scope: Annotated[
+        str | None,
+        ChoiceRule(
+            "Of a pseudonym. group: another one for each person and group; release: the same wherever a person is, which "
+            "links rows across groups.",
+            words=(GROUP, RELEASE),
+        ),
+    ] = None
+    shift: Annotated[Any, OrNothing(part=Shift)] = None
     meaning: ClassVar[str] = "One column of the table."
     says: ClassVar[str] = "must be a mapping with a role, such as {role: quasi-identifier}."
 

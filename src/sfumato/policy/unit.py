@@ -29,7 +29,7 @@ class Unit(Part):
     """
 
     column: Annotated[
-        str | None, ColumnName("The column, an identifier: it is read to count people, and removed.")
+        str | None, ColumnName("The column, an identifier or a pseudonym: it is read to count people.")
     ]
     """None: rows."""
     rows_at_most: Annotated[
@@ -86,7 +86,7 @@ UNIT = _UnitRule(
     other=Unit,
 )
 
-_ROLES = (Role.IDENTIFIER,)
+_ROLES = (Role.IDENTIFIER, Role.PSEUDONYM)
 """What the column of a unit may be."""
 
 
@@ -107,8 +107,8 @@ def check_unit(unit: Unit | None, schema: Schema, *, is_private: bool) -> None:
     if attribute.role not in _ROLES:
         raise Misfit(
             ("unit",),
-            f"column {short(unit.column)} has the role {attribute.role}, and the column of a unit is an identifier, "
-            "which is read and removed; give it that role, or name another column.",
+            f"column {short(unit.column)} has the role {attribute.role}, and the column of a unit is an identifier "
+            "or a pseudonym; give it that role, or name another column.",
         )
 
 

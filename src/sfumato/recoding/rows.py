@@ -9,10 +9,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import InputError
+from sfumato.errors import InputError, InternalError
 from sfumato.policy.document import Policy
 from sfumato.policy.output import bound_names, missing_name
+from sfumato.policy.schema import Role
 from sfumato.recoding import statistics as summary
+from sfumato.recoding.pseudonyms import GroupPseudonyms
 from sfumato.recoding.recoder import Partition, pass_on
 from sfumato.table.source import Source
 
@@ -43,12 +45,14 @@ def published_rows(
     groups: Partition,
     random: Any,
     statistics: Mapping[str, pa.Scalar] = MappingProxyType({}),
+    pseudonyms: GroupPseudonyms | None = None,
 ) -> pa.Table:
     """The rows group by group, in random order within each: identifiers gone, quasi-identifiers recoded.
 
     ``statistics`` are given where the rows are only a part of one group.
     """
-    order = pa.array(groups.shuffle(random))
+    shuffled = groups.shuffle(random)
+    order = pa.array(shuffled)
     if statistics:
         recoded = {name: pa.repeat(cell, len(order)) for name, cell in statistics.items()} | groups.columns()
     else:
@@ -58,6 +62,10 @@ def published_rows(
     for name in source.names:
         if name in quasi:
             columns |= groups.recoding.of_attribute(recoded, name)
+        elif policy.schema[name].role is Role.PSEUDONYM:
+            if pseudonyms is None:
+                raise InternalError("Pseudonyms need the keys of a run.")
+            columns[name] = pseudonyms.of_column(name, source, policy, groups, shuffled)
         elif policy.schema[name].role.is_published:
             columns[name] = pass_on(source.column(name), name).combine_chunks().take(order)
         columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+from sfumato.errors import number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import GRID, Form
 from sfumato.release.certificate import Claims, percent
@@ -29,6 +30,12 @@ def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
         yield (
             f"{percent(n_rows, claimed.rows)} of the rows stand in groups that share one value of {name!r}: "
             "no diversity of it is required"
+        )
+    if (alone := claimed.alone_by_passed) is not None:
+        are = "is" if alone.rows == 1 else "are"
+        yield (
+            f"{number_of(alone.rows, 'row')} ({percent(alone.rows, claimed.rows)}) {are} alone by {alone.words}: "
+            "no other row has the same there"
         )
     if others := ", ".join(repr(name) for name in claimed.one_value if name not in shared):
         yield f"no group shares one value of {others}, though no diversity is required there"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sfumato.errors import InputError, VerificationFailed, number_of
 from sfumato.policy.document import Policy
-from sfumato.release.certificate import CellsClaim, Certificate, Claims, Privacy, public_of
+from sfumato.release.certificate import AloneClaim, CellsClaim, Certificate, Claims, Privacy, public_of
 from sfumato.verify.cells import FoundGroups
 
 
@@ -80,7 +80,10 @@ def check_equal(claim: str, claimed: int, found: int, why: str = "", *, of: str 
 
 
 def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
-    """Check the risk, how much the cells tell, and how many rows share one value; older certificates claim none."""
+    """Check how much the cells tell, how many rows share one value, and how many are alone by what passes.
+
+    Older certificates claim none of it.
+    """
     if claimed.risk is not None and found.risk is not None:
         other = (
             "it differs in digits that are not shown"
@@ -99,6 +102,18 @@ def check_details(claimed: Claims, found: Claims) -> Iterator[Check]:
             yield check_equal(claim + "{}", n_rows, found.one_value[name])
         else:
             yield Check(f"{claim}{n_rows:,}", False, "the policy has no such column without a diversity")
+    if claimed.alone_by_passed is not None and found.alone_by_passed is not None:
+        yield _check_alone(claimed.alone_by_passed, found.alone_by_passed)
+
+
+def _check_alone(claimed: AloneClaim, found: AloneClaim) -> Check:
+    """Check how many rows are alone by what is published as it is."""
+    if claimed.columns != found.columns:
+        detail = f"there are {found.columns:,}"
+        return Check(f"{claimed.columns:,} columns are published as they are", False, detail)
+    return check_equal(
+        f"the number of rows that are alone by {claimed.words} is {{}}", claimed.rows, found.rows
+    )
 
 
 def _describe_other_cells(claimed: CellsClaim, found: CellsClaim) -> str:

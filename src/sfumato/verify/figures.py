@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sfumato.policy.document import Policy
+from sfumato.policy.schema import Role
+from sfumato.release.certificate import NO_ANONYMIZATION
 from sfumato.verify.checks import Check
 
 WORD = re.compile(r"[\w ().+'-]{1,60}", re.ASCII)
@@ -114,6 +116,9 @@ older versions called ncp."""
 def _shapes(policy: Policy) -> dict[str, Fits]:
     names = {attribute.name for attribute in policy.schema}
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    passed = {attribute.name for attribute in policy.schema.passed}
+    identifiers = {*policy.schema.names(Role.IDENTIFIER, Role.PSEUDONYM)}
+    has_pseudonyms = bool(policy.schema.names(Role.PSEUDONYM))
     conditions = {task.where for task in policy.selections}
 
     def is_condition(value: Any) -> bool:
@@ -143,6 +148,10 @@ def _shapes(policy: Policy) -> dict[str, Fits]:
     return {
         "splits": by_name(names.__contains__, is_whole),
         "loss": mapping(ncp=is_share, columns=by_name(quasi.__contains__, is_share)),
+        "passes": some_of(
+            alone=by_name(passed.__contains__, is_share), repeats=by_name(identifiers.__contains__, is_share)
+        ),
+        "pseudonyms": lambda value: has_pseudonyms and value == NO_ANONYMIZATION,
         "imprecision": items(
             mapping(where=is_condition, true=is_whole, returned=is_whole, imprecision=is_whole)
         ),

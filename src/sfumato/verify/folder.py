@@ -59,8 +59,7 @@ from sfumato.verify.measure import (
     RowFindings,
     check_promises,
     claims,
-    examine_source,
-    fits_in_memory,
+    examine_release,
     shown_figures,
 )
 from sfumato.verify.people import OWNERS_WORD, check_claims_of_people
@@ -70,6 +69,7 @@ from sfumato.verify.recount import RawTable, recount_people
 from sfumato.verify.rows import (
     allowed_memory,
     columns_to_check,
+    fits_in_memory,
     open_stored_rows,
     published_names,
     read_header,
@@ -421,7 +421,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
         if given.warehouse is not None:
             examined = given.measure_in(given.warehouse)
         else:
-            examined = known or examine_source(source, policy, memory, given.scratch, beside=held)
+            examined = known or examine_release(source, policy, memory, given.scratch, beside=held)
     except (NoRoom, NoAnswer):  # that is not the release's fault
         raise
     except InputError as error:
@@ -445,7 +445,8 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     elif given.warehouse is None and held is not None:
         yield from held.checks()
     if given.warehouse is not None:
-        yield from unseen(policy, has_recoding=held is not None)
+        has_alone = claimed.alone_by_passed is not None
+        yield from unseen(policy, has_recoding=held is not None, has_alone=has_alone)
 
 
 def _check_promises(found: Measures, given: CertifiedRows, held: RecodingMatch | None) -> Iterator[Check]:

@@ -30,32 +30,31 @@ from sfumato.errors import TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Schema
-from sfumato.release.certificate import Claim, Claims, SmallGroups
+from sfumato.release.certificate import AloneClaim, Claim, Claims, SmallGroups
 from sfumato.release.folder import sha256_of
 from sfumato.table.cells import texts
 from sfumato.table.opening import open_table
-from sfumato.table.source import UNKNOWN, Source
+from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, DistinctCells, FoundGroups, claim_of, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows, codes_of, fold_lookalikes
+from sfumato.verify.passed import count_alone
 from sfumato.verify.people import describe_shown, measure_shown, note_people
 from sfumato.verify.portions import SHARE, Portions, collect, group_lines, rows_at_once
+from sfumato.verify.pseudonyms import Linked, check_linked, find_linked
 from sfumato.verify.recoding import RecodingMatch
 from sfumato.verify.requirements import Figures, count_whole_columns, measure_groups
 from sfumato.verify.rows import (
-    CheckedColumns,
     allowed_memory,
     box_columns,
     columns_to_check,
     columns_without_diversity,
+    fits_in_memory,
     is_small,
     open_rows,
 )
 from sfumato.verify.statistics import Finding, check_statistics
-
-BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
-"""Memory that measuring all rows at once takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +86,10 @@ class Measures:
     """How many spellings of sensitive values, at least, count as a value that they look like, by column."""
     counts_people: bool = False
     """Do groups count people? What requirements reach is then what the rows show of it."""
+    alone: AloneClaim | None = None
+    """The rows that are alone by all columns that are published as they are, if they were counted."""
+    linked: Mapping[str, Linked] = field(default_factory=dict)
+    """What the pseudonyms of each column tell, if that was looked at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +140,27 @@ def examine(
     """
     memory = allowed_memory(memory)
     if isinstance(rows, pa.Table):
-        return examine_source(open_table(rows), policy, memory, scratch, with_statistics=False)
+        found = examine_source(open_table(rows), policy, memory, scratch, with_statistics=False)
+        return _with_passed(found, open_table(rows), memory, scratch)
     rows.sha256 = sha256_of(rows.path)
     source = open_rows(rows.path, rows.format, memory, policy)
-    return replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
+    found = replace(examine_source(source, policy, memory, scratch), sha256=rows.sha256)
+    return _with_passed(found, source, memory, scratch)
+
+
+def examine_release(
+    source: Source, policy: Policy, memory: int, scratch: Path | None, *, beside: RecodingMatch | None
+) -> RowFindings:
+    """What is found in the rows of a release folder, with all that its certificate claims of them."""
+    found = examine_source(source, policy, memory, scratch, beside=beside)
+    return _with_passed(found, source, memory, scratch)
+
+
+def _with_passed(found: RowFindings, source: Source, memory: int, scratch: Path | None) -> RowFindings:
+    asked = source, found.policy, memory, scratch or _folder_for_files(source)
+    return replace(
+        found, measures=replace(found.measures, alone=count_alone(*asked), linked=find_linked(*asked))
+    )
 
 
 def examine_source(
@@ -283,14 +303,6 @@ def _merge(parts: Sequence[RowFindings], source: Source) -> RowFindings:
     return RowFindings(found, statistics, policy)
 
 
-def fits_in_memory(source: Source, checked: CheckedColumns, memory: int) -> bool:
-    """Can all rows be measured at once?"""
-    if source.stream is None:  # it is in memory
-        return True
-    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(checked.names)
-    return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory
-
-
 def _folder_for_files(source: Source) -> Path:
     """Beside the table's own folder if that can be written, else where temporary files belong."""
     beside = Path(source.where).resolve().parent.parent
@@ -313,6 +325,7 @@ def claims(found: Measures) -> Claims:
         cells=claim_of(found.details.values()),
         one_value=found.one_value,
         risk=None if found.counts_people else found.small.risk(rows=found.rows, groups=found.groups),
+        alone_by_passed=found.alone,
     )
 
 
@@ -352,3 +365,4 @@ def check_promises(found: Measures) -> Iterator[Check]:
     for name, n in found.respelled.items():
         claim = f"values of {name!r} that look alike count as one"
         yield Check(claim, True, f"{n:,} or more are other spellings of one", is_note=True)
+    yield from check_linked(found.linked)

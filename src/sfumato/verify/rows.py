@@ -25,13 +25,17 @@ from sfumato.policy.workload import Classify
 from sfumato.table.csv_file import open_own_csv
 from sfumato.table.formulas import read_escaped
 from sfumato.table.opening import open_table
-from sfumato.table.source import Source
+from sfumato.table.source import UNKNOWN, Source
 
 CSV_COPIES = 4
 """Memory for a CSV file that is read in one go, as a multiple of its size."""
 
 MOST_ZIPPED = 1032
 """How much longer than its gzip-ed file a text can be."""
+
+
+BYTES_PER_ROW, BYTES_PER_CELL = 48, 12
+"""Memory that measuring all rows at once takes."""
 
 
 # ---- opening ---------------------------------------------------------------------------------------
@@ -252,3 +256,11 @@ def columns_without_diversity(policy: Policy) -> tuple[Attribute, ...]:
         if (attribute.role is Role.SENSITIVE or (attribute.role is Role.OTHER and attribute.name in classes))
         and attribute.name not in diverse
     )
+
+
+def fits_in_memory(source: Source, checked: CheckedColumns, memory: int) -> bool:
+    """Can all rows be measured at once?"""
+    if source.stream is None:  # it is in memory
+        return True
+    n_bytes = BYTES_PER_ROW + BYTES_PER_CELL * len(checked.names)
+    return source.n_rows != UNKNOWN and source.n_rows * n_bytes <= memory

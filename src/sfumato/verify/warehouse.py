@@ -122,13 +122,16 @@ def refuse_without_sql(policy: Policy) -> None:
             )
 
 
-def unseen(policy: Policy, *, has_recoding: bool) -> Iterator[Check]:
+def unseen(policy: Policy, *, has_recoding: bool, has_alone: bool = False) -> Iterator[Check]:
     """What of a release is not compared with rows in a warehouse."""
     detail = "verify without --engine does"
     if policy.statistics:
         yield Check("the statistics of groups are not held against the rows", True, detail, is_note=True)
     if has_recoding:
         yield Check("the recoding is not held against the rows", True, detail, is_note=True)
+    if has_alone:
+        claim = "the rows that are alone by what is published as it is are not counted again"
+        yield Check(claim, True, detail, is_note=True)
 
 
 def tells_apart(warehouse: Warehouse, name: str) -> bool:

@@ -40,7 +40,7 @@ attributes:
   age: {role: quasi-identifier, type: number}
   zip: {role: quasi-identifier}
   disease: {role: sensitive}
-  note: {role: other}
+  note: {role: other, passes: unique}
 require: [k-anonymity: 2]
 workload: [classify: disease, select: age >= 30]
 """)

@@ -303,7 +303,7 @@ def test_a_title_is_one_printable_line(title):
 # --- what is refused: columns -----------------------------------------------------------------------------
 
 NUMBER = "role: quasi-identifier, type: number"
-LISTED = "identifier, quasi-identifier, sensitive, other, drop"
+LISTED = "identifier, quasi-identifier, sensitive, pseudonym, other, drop"
 
 
 @pytest.mark.parametrize(

@@ -103,7 +103,7 @@ def policy(require=None, *, output="labels", **roles) -> Policy:
         "zip": {"role": "quasi-identifier", "hierarchy": {"mask": 5}},
         "sex": {"role": "quasi-identifier"},
         "disease": {"role": "sensitive"},
-        "charge": {"role": "other", "type": "number"},
+        "charge": {"role": "other", "type": "number", "passes": "unique"},
     }
     attributes |= roles
     return Policy.from_dict(

@@ -216,6 +216,7 @@ def test_a_release_of_one_group_says_what_keeps_it_there_and_only_to_the_owner(t
         RISK_OF_40,
         "cells of the quasi-identifiers: 0% exact, 0% narrowed, 100% *",
         "* nearly everywhere (share of the rows): sex 100%, age 100%",
+        "0 rows (0%) are alone by the column that is published as it is: no other row has the same there",
     )
     release.write(tmp_path / "out")
     written = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())

@@ -42,7 +42,7 @@ attributes:
   zip: {role: quasi-identifier, hierarchy: {mask: 5}}
   sex: {role: quasi-identifier}
   disease: {role: sensitive}
-  note: {role: other}
+  note: {role: other, passes: unique}
 require: [k-anonymity: 5]
 workload: [classify: disease]
 """

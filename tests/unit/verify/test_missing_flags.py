@@ -49,7 +49,7 @@ def policy_of(values: str = "bounds", method: Any = None, **changed: Any) -> sf.
         "dose": {**quasi, "type": "number"},
         "whole": {**quasi, "type": "number"},
         "sex": quasi,
-        "row": {"role": "other", "type": "number"},
+        "row": {"role": "other", "type": "number", "passes": "unique"},
     }
     return sf.Policy.from_dict(
         {

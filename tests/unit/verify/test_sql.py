@@ -20,7 +20,7 @@ ATTRIBUTES = {
     "age": {"role": "quasi-identifier", "type": "number"},
     'the "zip" code': {"role": "quasi-identifier"},
     "disease": {"role": "sensitive"},
-    "charge": {"role": "sensitive", "type": "number"},
+    "charge": {"role": "sensitive", "type": "number", "passes": "unique"},
 }
 REQUIRE = [
     {"k-anonymity": 10},

@@ -78,11 +78,16 @@ class SlicedTable(TableInBatches):
         self.check(sum(task.n_rows for task in tasks))
 
 
+def open_slices(chosen: Resources, source: Source, policy: Policy, *, memory: int) -> SlicedTable:
+    """A table whose slices are read by the tasks of a cluster."""
+    return SlicedTable(chosen.jobs, source, policy.schema, memory=memory // 4)
+
+
 def open_intake(
     chosen: Resources, source: Source, policy: Policy, *, memory: int, progress: Progress = no_progress
 ) -> Intake:
     """A table of any size, whose slices are read by the tasks of a cluster."""
-    raw = SlicedTable(chosen.jobs, source, policy.schema, memory=memory // 4)
+    raw = open_slices(chosen, source, policy, memory=memory)
     return Intake(raw, policy, spill=SharedSpill(chosen.jobs.folder), memory=memory, progress=progress)
 
 

@@ -4,9 +4,16 @@
 is the JSON (a model each way). ``verify`` imports this package, so nothing here may lead to a method.
 """
 
-from sfumato.release.certificate.certificate import Certificate, missing_rule, public_of, this_version
+from sfumato.release.certificate.certificate import (
+    NO_ANONYMIZATION,
+    Certificate,
+    missing_rule,
+    public_of,
+    this_version,
+)
 from sfumato.release.certificate.claims import (
     RISK_LIMITS,
+    AloneClaim,
     CellsClaim,
     Claim,
     Claims,
@@ -18,7 +25,9 @@ from sfumato.release.certificate.claims import (
 from sfumato.release.certificate.privacy import Privacy, Sampling
 
 __all__ = [
+    "NO_ANONYMIZATION",
     "RISK_LIMITS",
+    "AloneClaim",
     "CellsClaim",
     "Certificate",
     "Claim",

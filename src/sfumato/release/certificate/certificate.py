@@ -205,6 +205,13 @@ def _no_certificate(what: str) -> InputError:
     return InputError(f"{CERTIFICATE} is no certificate of a release: {what}.")
 
 
+NO_ANONYMIZATION = (
+    "A pseudonym is no anonymization: whoever has the key of its owner can make it again, and rows that share one are "
+    "one person's."
+)
+"""What the certificate says of pseudonyms."""
+
+
 # ---- sentences that follow from the policy alone ---------------------------------------------------
 
 

@@ -65,6 +65,25 @@ class CellsClaim:
         return self.all - self.exact - self.narrowed
 
 
+@dataclass(frozen=True, slots=True)
+class AloneClaim:
+    """How many ``rows`` are alone by all ``columns`` that are published as they are: no other row has these cells."""
+
+    columns: int
+    rows: int
+
+    @property
+    def words(self) -> str:
+        """Which columns these are.
+
+        >>> AloneClaim(1, 0).words, AloneClaim(3, 0).words
+        ('the column that is published as it is', 'the 3 columns that are published as they are')
+        """
+        if self.columns == 1:
+            return "the column that is published as it is"
+        return f"the {self.columns:,} columns that are published as they are"
+
+
 def percent(part: int, whole: int) -> str:
     """How much of the whole a part is, in per cent with one decimal; 0 and 100 only if it is nothing or everything.
 
@@ -160,6 +179,7 @@ class Claims:
     value of it. ``risk`` is claimed of rows in groups; an older version did not. Where groups count people, ``unit``
     is the column that tells them apart, and ``people`` is how many they are; what is achieved is then of people, and the
     owner's word.
+    ``alone_by_passed`` is None where nothing is published as it is, and of older versions.
     """
 
     rows: int
@@ -174,3 +194,4 @@ class Claims:
     risk: RiskClaim | None = None
     unit: str | None = None
     people: int | None = None
+    alone_by_passed: AloneClaim | None = None

@@ -27,7 +27,15 @@ from pydantic import (
 
 from sfumato.policy.options import kinds_in
 from sfumato.policy.options.risk_utility import Absolute, AtLeast
-from sfumato.release.certificate.claims import RISK_LIMITS, CellsClaim, Claim, Claims, RiskClaim, UtilityClaim
+from sfumato.release.certificate.claims import (
+    RISK_LIMITS,
+    AloneClaim,
+    CellsClaim,
+    Claim,
+    Claims,
+    RiskClaim,
+    UtilityClaim,
+)
 from sfumato.release.certificate.privacy import (
     DEFINITION,
     DEFINITION_WITH_DELTA,
@@ -199,6 +207,13 @@ class RiskDocument(StrictDocument):
     above: SharesAbove
 
 
+class AloneDocument(StrictDocument):
+    """How many rows are alone by the columns that are published as they are."""
+
+    columns: Count
+    rows: Count
+
+
 class UtilityDocument(StrictDocument):
     """What the rows of a risk-utility release keep of their utility."""
 
@@ -219,6 +234,7 @@ class GroupClaims(StrictDocument):
     risk: RiskDocument = ABSENT
     cells: CellsDocument = ABSENT
     one_value: Counts = Field(default=ABSENT, alias="one-value")
+    alone_by_passed: AloneDocument = Field(default=ABSENT, alias="alone-by-passed")
     requirements: Annotated[tuple[ClaimDocument, ...], Field(strict=False)]
     sha256: Hashes
 
@@ -233,6 +249,7 @@ class GroupClaims(StrictDocument):
                 risk=claims.risk and RiskDocument.model_construct(**asdict(claims.risk)),
                 cells=_cells_document(claims.cells),
                 one_value=dict(claims.one_value) or None,
+                alone_by_passed=_alone_document(claims.alone_by_passed),
             ),
             requirements=tuple(map(ClaimDocument.of, claims.requirements)),
             sha256=_in_order(claims.sha256),
@@ -250,6 +267,7 @@ class GroupClaims(StrictDocument):
             risk=None if self.risk is None else RiskClaim(**dict(self.risk)),
             unit=self.unit,
             people=self.people,
+            alone_by_passed=_alone_claim(self.alone_by_passed),
         )
 
     @model_validator(mode="after")
@@ -284,6 +302,7 @@ class BoxClaims(StrictDocument):
     suppressed: Count
     groups: Count
     cells: CellsDocument = ABSENT
+    alone_by_passed: AloneDocument = Field(default=ABSENT, alias="alone-by-passed")
     utility: UtilityDocument
     missing: Texts
     sha256: Hashes
@@ -296,7 +315,9 @@ class BoxClaims(StrictDocument):
             rows=claims.rows,
             suppressed=claims.suppressed,
             groups=claims.groups,
-            **unless_none(cells=_cells_document(claims.cells)),
+            **unless_none(
+                cells=_cells_document(claims.cells), alone_by_passed=_alone_document(claims.alone_by_passed)
+            ),
             utility=UtilityDocument.model_construct(**utility),
             missing=claims.utility.missing,
             sha256=_in_order(claims.sha256),
@@ -310,6 +331,7 @@ class BoxClaims(StrictDocument):
             sha256=self.sha256,
             utility=UtilityClaim(**dict(self.utility), missing=self.missing),
             cells=_cells_claim(self.cells),
+            alone_by_passed=_alone_claim(self.alone_by_passed),
         )
 
 
@@ -322,6 +344,14 @@ def _cells_document(cells: CellsClaim | None) -> CellsDocument | None:
 
 def _cells_claim(cells: CellsDocument | None) -> CellsClaim | None:
     return None if cells is None else CellsClaim(**dict(cells))
+
+
+def _alone_document(alone: AloneClaim | None) -> AloneDocument | None:
+    return None if alone is None else AloneDocument.model_construct(**asdict(alone))
+
+
+def _alone_claim(alone: AloneDocument | None) -> AloneClaim | None:
+    return None if alone is None else AloneClaim(**dict(alone))
 
 
 def _in_order(hashes: Mapping[str, str]) -> dict[str, str]:
@@ -474,8 +504,10 @@ class CertificateDocument(StrictDocument, Generic[C]):
         if self.privacy is not None:
             if self.made is not None:
                 raise wrong_as_a_whole("'made' is told of a differentially private release")
-            if isinstance(self.claims, BoxClaims) and self.claims.cells is not None:
-                raise wrong_as_a_whole("'cells' is claimed of a differentially private release")
+            for name in ("cells", "alone_by_passed") if isinstance(self.claims, BoxClaims) else ():
+                if getattr(self.claims, name) is not None:
+                    key = name.replace("_", "-")
+                    raise wrong_as_a_whole(f"{key!r} is claimed of a differentially private release")
         return self
 
 

@@ -31,11 +31,12 @@ from sfumato.policy.hierarchy.files import Label
 from sfumato.policy.options.risk_utility import Absolute, RiskUtilityOptions
 from sfumato.policy.output import bound_names
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.certificate import Claims, UtilityClaim
+from sfumato.release.certificate import AloneClaim, Claims, UtilityClaim
 from sfumato.table.cells import numbers, ordered
 from sfumato.table.stored import FiledRows, distinct_lines
 from sfumato.verify.cells import MISSING, NARROWED, NOTHING, Detail, claim_of, level_of
 from sfumato.verify.groups import labels_of
+from sfumato.verify.passed import count_alone_in
 from sfumato.verify.risk_utility.labels import Cell, LabelColumn
 
 Floats = NDArray[np.float64]
@@ -72,6 +73,8 @@ class Boxes:
     """The columns that have a leaf for missing cells."""
     factor: Floats | None
     """(lines, columns); None where personal factors are not published."""
+    alone: AloneClaim | None = None
+    """The rows that are alone by what is published as it is; not counted of a private release, whose rows were drawn."""
 
     @classmethod
     def of(cls, rows: pa.Table | FiledRows, policy: Policy, missing: Sequence[str]) -> Boxes:
@@ -96,6 +99,7 @@ class Boxes:
             count,
             tuple(missing),
             _factors(lines, policy) if is_published else None,
+            None if policy.is_private else count_alone_in(rows, policy),
         )
 
     def with_columns(self, columns: Sequence[LabelColumn]) -> Boxes:
@@ -303,7 +307,14 @@ def claims_of(boxes: Boxes) -> Claims:
     )
     _, suppressed = boxes.count_suppressed()
     cells = None if boxes.policy.is_private else claim_of(boxes.details().values())
-    return Claims(boxes.n_rows, boxes.n_groups, suppressed=suppressed, utility=claim, cells=cells)
+    return Claims(
+        boxes.n_rows,
+        boxes.n_groups,
+        suppressed=suppressed,
+        utility=claim,
+        cells=cells,
+        alone_by_passed=boxes.alone,
+    )
 
 
 def _digits(number: float | None) -> float | None:

@@ -35,7 +35,7 @@ attributes:
   sex: {{role: quasi-identifier}}
   born: {{role: quasi-identifier, type: date}}
   hours: {{role: other, type: number}}
-  seen: {{role: other, type: date}}
+  seen: {{role: other, type: date, passes: unique}}
   disease: {{role: sensitive}}
   name: {{role: identifier}}
 require: [k-anonymity: {k}]
@@ -279,7 +279,7 @@ def test_a_uniform_spread_estimates_uniform_numbers_well():
 attributes:
   x: {role: quasi-identifier, type: number, bounds: [0, 1.0]}
   y: {role: quasi-identifier, type: number, bounds: [0, 1.0]}
-  z: {role: other, type: number}
+  z: {role: other, type: number, passes: unique}
 require: [k-anonymity: 500]
 """)
     release = sf.publish(pa.table({"x": x, "y": y, "z": x + y}), policy)

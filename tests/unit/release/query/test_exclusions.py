@@ -53,7 +53,7 @@ def read(label: str | None) -> set[str | None]:
 def publish(cells: list[str | None], k: int = 2, hierarchy: Any = None, **more: Any) -> Any:
     country = {"role": "quasi-identifier", **({} if hierarchy is None else {"hierarchy": hierarchy})}
     policy = {
-        "attributes": {"country": country, "row": {"role": "other", "type": "number"}},
+        "attributes": {"country": country, "row": {"role": "other", "type": "number", "passes": "unique"}},
         "require": [{"k-anonymity": k}],
         "method": {"mondrian": {"refine": "none"}},
         "output": {"rest-labels": "excluding", **more},

@@ -1,0 +1,103 @@
+"""Pseudonyms of published rows: none leads from one group to another, or tells few people by their number of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sfumato.errors import number_of
+from sfumato.policy.document import Policy
+from sfumato.policy.requirements import KAnonymity
+from sfumato.policy.schema import Role
+from sfumato.table.source import Source
+from sfumato.verify.checks import Check
+from sfumato.verify.groups import cells_of, group
+from sfumato.verify.portions import SHARE, Portions, collect, rows_at_once
+from sfumato.verify.rows import CheckedColumns, fits_in_memory, group_columns
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """What the pseudonyms of a column tell.
+
+    across  pseudonyms that stand in several groups
+    thin    in how many groups there is a number of rows that fewer than k pseudonyms have
+    """
+
+    across: int
+    thin: int
+
+
+def find_linked(source: Source, policy: Policy, memory: int, scratch: Path) -> dict[str, Linked]:
+    """What the pseudonyms of each column tell, where anything is required of groups."""
+    names = policy.schema.names(Role.PSEUDONYM) if policy.requirements else ()
+    cells = group_columns(policy, source.names)
+    k = max((item.k for item in policy.requirements if isinstance(item, KAnonymity)), default=1)
+    found = {}
+    for name in names:
+        both = CheckedColumns([*cells, name], (), ())
+        if fits_in_memory(source, both, memory):
+            keys = pa.table([source.column(one) for one in both.cells], both.cells)
+            found[name] = _look_at([(keys, None)], name, k)
+            continue
+        by_person = _look_at(_portions(source, CheckedColumns([name], cells, ()), memory, scratch), name, k)
+        by_group = _look_at(_portions(source, CheckedColumns(cells, [name], ()), memory, scratch), name, k)
+        found[name] = Linked(by_person.across, by_group.thin)
+    return found
+
+
+def _portions(
+    source: Source, checked: CheckedColumns, memory: int, scratch: Path
+) -> Iterator[tuple[pa.Table, Ints]]:
+    portions = Portions(checked, memory=memory, folder=scratch)
+    try:
+        n_rows = rows_at_once(memory, len(checked.names))
+        collect(source.batches(checked.names, rows=n_rows, memory=memory // SHARE), portions)
+        for lines in portions:
+            yield lines.keys, lines.n_rows
+    finally:
+        portions.close()
+
+
+def _look_at(
+    parts: Iterator[tuple[pa.Table, Ints]] | list[tuple[pa.Table, None]], name: str, k: int
+) -> Linked:
+    across = thin = 0
+    for keys, n_rows in parts:
+        if not keys.num_rows:
+            continue
+        others = [one for one in keys.column_names if one != name]
+        at = group([cells_of(keys.column(one), one) for one in others]).of_row
+        who = cells_of(keys.column(name), name)
+        weight = np.ones(keys.num_rows, dtype=np.int64) if n_rows is None else n_rows
+        pairs, of_row = np.unique(at * who.n + who.of_row, return_inverse=True)
+        size = np.bincount(of_row, weight).astype(np.int64)
+        across += int((np.bincount(pairs % who.n) > 1).sum())
+        classes, n_people = np.unique(np.stack([pairs // who.n, size]), axis=1, return_counts=True)
+        thin += len(np.unique(classes[0][n_people < k]))
+    return Linked(across, thin)
+
+
+def check_linked(found: Mapping[str, Linked]) -> Iterator[Check]:
+    """Whether pseudonyms leave the groups what is required of them."""
+    for name, linked in found.items():
+        detail = (
+            f"{number_of(linked.across, 'pseudonym stands', 'pseudonyms stand')} in several; "
+            "scope: group gives a person another one in each group"
+        )
+        claim = f"every pseudonym of {name!r} stands in one group"
+        yield Check(claim, not linked.across, detail if linked.across else "")
+        detail = number_of(linked.thin, "group fails", "groups fail")
+        claim = f"in every group as many people as required have each number of rows, by {name!r}"
+        yield Check(claim, not linked.thin, detail if linked.thin else "")
+        detail = "whoever has the key of its owner can make it again"
+        yield Check(
+            f"{name!r} holds pseudonyms, and a pseudonym is no anonymization", True, detail, is_note=True
+        )

@@ -1,0 +1,62 @@
+"""What pseudonyms of published rows tell, against counting by hand, in memory and in portions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from sfumato.policy.document import Policy
+from sfumato.table.opening import open_table
+from sfumato.table.write import write_table
+from sfumato.verify.pseudonyms import Linked, check_linked, find_linked
+
+POLICY = Policy.parse(
+    "{attributes: {age: {role: quasi-identifier}, sex: {role: quasi-identifier}, id: {role: pseudonym}}, "
+    "require: [k-anonymity: 3]}"
+)
+
+
+def rows(n: int = 2000, *, seed: int = 4) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    age, sex = rng.integers(0, 9, n), rng.choice(["f", "m"], n)
+    who = np.where(rng.random(n) < 0.9, age * 1000 + rng.integers(0, 60, n), rng.integers(0, 9000, n))
+    return pa.table({"age": [f"age {a}" for a in age], "sex": sex, "id": [f"p{w}" for w in who]})
+
+
+def count_naively(table: pa.Table, k: int) -> Linked:
+    lines = list(zip(*(table.column(name).to_pylist() for name in ("age", "sex", "id")), strict=True))
+    groups, sizes = defaultdict(set), Counter(lines)
+    classes = Counter((line[:2], n) for line, n in sizes.items())
+    for *group, who in lines:
+        groups[who].add(tuple(group))
+    thin = {group for (group, _), n in classes.items() if n < k}
+    return Linked(sum(len(own) > 1 for own in groups.values()), len(thin))
+
+
+def test_it_is_what_counting_says(tmp_path):
+    expected = count_naively(rows(), 3)
+    assert expected.across > 0
+    assert expected.thin > 0
+    assert find_linked(open_table(rows()), POLICY, 1 << 30, tmp_path) == {"id": expected}
+
+
+@pytest.mark.parametrize("name", ["rows.csv", "rows.parquet"])
+def test_rows_that_do_not_fit_are_looked_at_alike(tmp_path, name):
+    write_table(rows(), tmp_path / name)
+    found = find_linked(open_table(tmp_path / name, lazy=True), POLICY, 1, tmp_path)
+    assert found == {"id": count_naively(rows(), 3)}
+
+
+def test_nothing_is_looked_at_where_nothing_is_required(tmp_path):
+    free = Policy.parse("{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}}, require: []}")
+    assert find_linked(open_table(rows()), free, 1 << 30, tmp_path) == {}
+
+
+def test_both_failures_are_sentences():
+    across, thin, note = check_linked({"id": Linked(2, 1)})
+    assert (across.passed, thin.passed, note.is_note) == (False, False, True)
+    assert "2 pseudonyms stand in several" in across.detail
+    assert thin.detail == "1 group fails"
