@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -37,7 +37,7 @@ from sfumato.recoding.large_tree import LargeRecoding
 from sfumato.release.certificate import Certificate
 from sfumato.release.folder import check_target
 from sfumato.release.release import Release
-from sfumato.report.remarks import notices_of, remarks_of
+from sfumato.report.remarks import losses_of, notices_of, remarks_of
 from sfumato.table import opening
 from sfumato.table.allowance import TooLarge, allowing
 from sfumato.table.cells import give_back_memory
@@ -65,6 +65,8 @@ class Request:
     side_table: Any = None
     reading: Reading = AS_USUAL
     progress: Progress = no_progress
+    explains: bool = False
+    """Should the release say what each column lost, and why? That takes some seconds for a million rows."""
 
 
 NOTHING_MORE = Request()
@@ -309,7 +311,7 @@ class _Run:
             check=partial(_check_folder, memory=memory, scratch=scratch, known=found.known),
         )
         if not is_private:
-            release = _with_remarks(release, found, draft.reason)
+            release = _with_remarks(release, found, draft, explains=self.request.explains)
         return release, found.groups
 
 
@@ -337,10 +339,18 @@ def _check_folder(folder: Path, **known: Any) -> None:
     verify_folder(folder, **known).raise_if_failed()
 
 
-def _with_remarks(release: Release, found: DraftFinding, reason: Callable[[str], str] | None) -> Release:
+def _with_remarks(release: Release, found: DraftFinding, draft: Draft, *, explains: bool) -> Release:
     """The release with what the owner should know of it."""
-    notices = notices_of(found.claims, found.details, release.policy.method.form, reason)
-    return replace(release, remarks=tuple(remarks_of(found.claims, found.details)), notices=tuple(notices))
+    notices = notices_of(found.claims, found.details, release.policy.method.form, draft.reason)
+    losses: list[str] = []
+    if explains:
+        losses = list(losses_of(draft.figures)) if draft.losses is None else draft.losses()
+    return replace(
+        release,
+        remarks=tuple(remarks_of(found.claims, found.details)),
+        notices=tuple(notices),
+        losses=tuple(losses),
+    )
 
 
 __all__ = ["Request", "publish", "publish_to"]

@@ -246,7 +246,8 @@ def draft_groups(
     recoding = run.recoding() if policy.keeps_recoding else None
     only = groups[0] if len(groups) == 1 else None
     reason = None if only is None else partial(_explain, table.source, policy, only)
-    return Draft(sink.rows(), policy, recoding, figures=figures, reason=reason)
+    losses = None if only is None else partial(_explain_losses, table.source, policy, only)
+    return Draft(sink.rows(), policy, recoding, figures=figures, reason=reason, losses=losses)
 
 
 def find_chunks(run: Run, engine: Engine) -> Iterator[Chunk]:
@@ -278,3 +279,13 @@ def _explain(source: Source, policy: Policy, groups: Partition, name: str) -> st
 
     found = find_refusals(source, policy, groups, name)
     return "; ".join(map(str, found)) or "no requirement alone refuses to split it in most groups"
+
+
+def _explain_losses(source: Source, policy: Policy, groups: Partition) -> list[str]:
+    """What each column lost, and why."""
+    from sfumato.methods.lost.reasons import GroupedRows, explain_losses  # noqa: PLC0415 - as above
+
+    return [
+        str(column)
+        for column in explain_losses(source, policy, GroupedRows.of_partition(groups, source.n_rows))
+    ]

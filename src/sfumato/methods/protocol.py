@@ -41,6 +41,8 @@ class Draft:
     """Columns in which cells may be missing, where each row has a box of its own."""
     reason: Callable[[str], str] | None = None
     """Says why a column was not split at all. It is for the owner alone."""
+    losses: Callable[[], list[str]] | None = None
+    """Says what each column lost, and why; None if the rows are not at hand. It is for the owner alone."""
 
 
 @dataclass(frozen=True, slots=True)

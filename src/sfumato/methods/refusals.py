@@ -6,8 +6,9 @@ printed to stderr, never written into a release, and never asked for by a differ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +24,17 @@ from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
 
-PartStatistics = Callable[[Ints, int], GroupStats]
-"""From the part that each row is in, and the number of parts, to the statistics of the parts."""
+EVERY = slice(None)
+
+
+class PartStatistics(Protocol):
+    """From the part that each row is in, and the number of parts, to the statistics of the parts.
+
+    ``among`` are the rows in question, if they are not all.
+    """
+
+    def __call__(self, at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats: ...
+
 
 MOST_GROUPS = 200
 """Only this many groups are looked at, the largest."""
@@ -64,7 +74,7 @@ def find_refusals(source: Source, policy: Policy, groups: Partition, name: str) 
     splits = list(_try_splits(source, policy.schema[name], rows))
     found = []
     for item in policy.requirements:
-        statistics = _choose_statistics(item, source, policy, rows)
+        statistics = choose_statistics(item, source, policy, rows)
         refusal = _find_refusal(item, [_Parts.of(group, part, statistics) for part in splits])
         found += [] if refusal is None else [refusal]
     return sorted(found, key=lambda refusal: -refusal.share)
@@ -103,7 +113,7 @@ class _Parts:
         return cls(key // n_parts, statistics(at, len(key)))
 
 
-def _choose_statistics(
+def choose_statistics(
     item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]
 ) -> PartStatistics:
     """The function that gathers what a requirement needs of parts of these rows."""
@@ -111,8 +121,8 @@ def _choose_statistics(
         codes, known = encode_label(source, policy.schema[item.of])
         own, n, reference = codes[rows].astype(np.int64), len(known.count), known.reference_for(item)
 
-        def with_values(at: Ints, n_parts: int) -> GroupStats:
-            values = np.bincount(at * n + own, minlength=n_parts * n).reshape(n_parts, n)
+        def with_values(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+            values = np.bincount(at * n + own[among], minlength=n_parts * n).reshape(n_parts, n)
             return GroupStats(values.sum(axis=1), values=values, reference=reference)
 
         return with_values
@@ -120,13 +130,17 @@ def _choose_statistics(
         scale, codes = encode_number(source, policy.schema[item.of])
         number = scale.unit * codes[rows].astype(np.float64)
 
-        def with_variance(at: Ints, n_parts: int) -> GroupStats:
-            count = np.bincount(at, minlength=n_parts)
-            mean = np.bincount(at, number, minlength=n_parts) / count
-            return GroupStats(count, variance=np.bincount(at, (number - mean[at]) ** 2) / count)
+        def with_variance(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+            count, of_row = np.bincount(at, minlength=n_parts), number[among]
+            mean = np.bincount(at, of_row, minlength=n_parts) / count
+            return GroupStats(count, variance=np.bincount(at, (of_row - mean[at]) ** 2) / count)
 
         return with_variance
-    return lambda at, n_parts: GroupStats(np.bincount(at, minlength=n_parts))
+    return _count_parts
+
+
+def _count_parts(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:  # noqa: ARG001 - any rows count
+    return GroupStats(np.bincount(at, minlength=n_parts))
 
 
 def _find_refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
@@ -159,4 +173,4 @@ def _find_nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     return item.best(np.array(figures))
 
 
-__all__ = ["Refusal", "find_refusals"]
+__all__ = ["PartStatistics", "Refusal", "choose_statistics", "find_refusals"]

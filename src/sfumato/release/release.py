@@ -80,7 +80,8 @@ class Release:
 
     ``rows`` is as it will be on disk (a table, or rows in a file if they are too many). ``format`` (csv or parquet) is
     that of the file, ``report`` is HTML, and ``check`` looks at every folder before it appears. ``remarks`` say how much
-    is left, from published rows; ``notices`` are for the owner alone. Neither is written.
+    is left, from published rows; ``notices`` are for the owner alone, and so is what each column lost and why, the
+    ``losses``, if somebody asked for them. None of these is written.
     """
 
     rows: pa.Table | FiledRows
@@ -93,6 +94,7 @@ class Release:
     check: Callable[[Path], None] | None = field(default=None, compare=False)
     remarks: tuple[str, ...] = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
+    losses: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
