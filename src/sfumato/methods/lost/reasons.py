@@ -159,7 +159,9 @@ def _explain_column(
     value = values.of_row[groups.rows]
     runs = Runs.of(groups.group, value, len(values.count))
     tree = WholeTree(values.tree) if isinstance(values, TreeValues) else None
-    lost = _take_apart(runs, values, shares_of(axis, groups.boxes[a], tree), groups.boxes[a].which, k)
+    lost = _take_apart(
+        runs, values, shares_of(axis, groups.boxes[a], tree), groups.boxes[a].which.astype(np.int64), k
+    )
     obstacle = find_obstacles(runs, values, k, others, value)[runs.group]
     total = max(groups.n_rows, 1)
 
