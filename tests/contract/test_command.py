@@ -30,7 +30,19 @@ from sfumato.release.folder import hashes_of
 from sfumato.table.opening import open_table
 from sfumato.table.write import write_table
 
-COMMANDS = ("demo", "profile", "publish", "verify", "apply", "evaluate", "compare", "generate")
+COMMANDS = (
+    "demo",
+    "profile",
+    "publish",
+    "query",
+    "report",
+    "select",
+    "verify",
+    "apply",
+    "evaluate",
+    "compare",
+    "generate",
+)
 LATER_COMMANDS = ("risk", "serve")
 PIECES = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
 

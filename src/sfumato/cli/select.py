@@ -23,7 +23,6 @@ def select(release: Path, condition: str, out: Path, *, overwrite: bool) -> None
     published row that matches is left out. The folder is taken at its word: sfumato verify checks it.
     """
     from sfumato.release.query.answers import query
-    from sfumato.release.query.explained import count_left_out
     from sfumato.release.release import Release
     from sfumato.table import formulas
     from sfumato.table.files import check_file_target
@@ -37,5 +36,5 @@ def select(release: Path, condition: str, out: Path, *, overwrite: bool) -> None
     write_table(formulas.escape(rows) if read.policy.escapes_formulas else rows, out, overwrite=overwrite)
     certain = "" if sure is None else f", {sure:,} of them for certain"
     say(f"{out}: {number_of(len(rows), 'row')} that may match{certain}.")
-    if left_out := count_left_out(read):
-        say(f"  {number_of(left_out, 'row')} of the table left out of the release; they may match, too.")
+    if read.n_left_out:
+        say(f"  {number_of(read.n_left_out, 'row')} of the table left out of the release may match, too.")

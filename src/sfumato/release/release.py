@@ -18,6 +18,7 @@ from sfumato import notebook
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.machine import free_memory
 from sfumato.policy.document import Policy
+from sfumato.policy.output import Form
 from sfumato.policy.schema import Kind, Role, Schema
 from sfumato.recoding import tree as recodings
 from sfumato.release.certificate import Certificate
@@ -134,6 +135,11 @@ class Release:
             rows = _with_numbers(rows, self.policy.schema)
         nobody = Source(tuple(rows.column_names), UNKNOWN, self.kind, "the release", rows.column)
         return hand_back(rows, nobody)
+
+    @property
+    def n_left_out(self) -> int:
+        """Rows of the table that were left out; none where each has a box of its own, for some are ``*`` throughout."""
+        return self.certificate.claims.suppressed if self.policy.method.form is Form.GROUPS else 0
 
     def query(self, question: str, where: str | None = None) -> Answer:
         """COUNT(*), or SUM, AVG, MIN or MAX of a column, over the rows that ``where`` selects."""

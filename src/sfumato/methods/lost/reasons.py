@@ -143,7 +143,7 @@ def explain_losses(source: Source, policy: Policy, groups: GroupedRows) -> list[
 
 def _needs_more_than_rows(item: Requirement, policy: Policy) -> bool:
     """Does it ask for more than a number of rows?"""
-    return item.needs is not Needs.COUNT or (policy.unit is not None and policy.unit.is_person)
+    return item.needs is not Needs.COUNT or policy.person is not None
 
 
 def _explain_column(

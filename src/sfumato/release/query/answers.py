@@ -3,7 +3,8 @@
 A published row is known up to its box. Where a box overlaps a predicate in part, its rows are taken to be
 spread evenly over it: that gives the ``value`` of an answer. What follows for certain gives ``low`` and ``high``:
 rows whose whole box is selected surely count, rows whose box overlaps may. The statistics of groups narrow
-both, where a release has them [LDR08, section 3.3].
+both, where a release has them [LDR08, section 3.3]. Where rows were left out, any of them may be selected: COUNT of
+the table may be as much higher. All other answers are of published rows.
 
 Of a differentially private release the counts carry noise, and nothing follows for certain: an answer is its ``value``
 alone. A count of 1 may stand for nobody, so MIN and MAX are refused.
@@ -59,6 +60,9 @@ class QueriedRelease(Protocol):
     def recoding(self) -> Any: ...
     @property
     def policy(self) -> Policy: ...
+    @property
+    def n_left_out(self) -> int:
+        """Rows of the table that were left out."""
 
 
 class Answer(NamedTuple):
@@ -139,7 +143,8 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
     schema = release.policy.schema
     predicate = Predicate("", (Rectangle({}),)) if where is None else predicates.parse(where, schema)
     if function == "COUNT":
-        return _give_bounds(_count(QueryRows.of(release, *predicate.names), predicate), release)
+        found = _count(QueryRows.of(release, *predicate.names), predicate)
+        return _give_bounds(_add_left_out(found, release), release)
     if function in ("MIN", "MAX") and release.policy.is_private:
         raise InputError(
             f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
@@ -151,6 +156,12 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
     find = {"SUM": _find_sum, "AVG": _find_average, "MIN": _find_least, "MAX": _find_greatest}[function]
     answer = _give_bounds(find(values), release)
     return Answer(*map(_day, answer)) if attribute.kind is Kind.DATE else answer
+
+
+def _add_left_out(found: Answer, release: QueriedRelease) -> Answer:
+    """The answer for the table: of the rows that are left out, none may be selected, or all."""
+    n_left = release.n_left_out
+    return found if not n_left else Answer(found.value, found.low, found.high + n_left)  # type: ignore[operator] # a number
 
 
 def _give_bounds(answer: Answer, release: QueriedRelease) -> Answer:

@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import number_of
-from sfumato.policy.output import Form
 from sfumato.release.query.answers import Answer, QueriedRelease, parse_question, query
 
 FORMAT = 1
@@ -23,8 +22,8 @@ Figure = float | date | None
 class ExplainedAnswer:
     """A question to a release and its answer.
 
-    ``rows`` is the answer to the question how many published rows the condition selects. ``left_out`` rows of the table
-    are not published.
+    ``rows`` says how many published rows the condition selects. ``left_out`` rows of the table are not published; a COUNT
+    may be as much higher.
     """
 
     question: str
@@ -35,13 +34,6 @@ class ExplainedAnswer:
     left_out: int
 
     @property
-    def most_in_table(self) -> Figure:
-        """The most that a COUNT can be over the whole table, rows that were left out included."""
-        if not self.is_count or not isinstance(self.answer.high, int):
-            return None
-        return self.answer.high + self.left_out
-
-    @property
     def how(self) -> str:
         """How it was found, in words."""
         if self.is_private:
@@ -49,7 +41,7 @@ class ExplainedAnswer:
         sure, possible = int(self.rows.low or 0), int(self.rows.high or 0)  # type: ignore[arg-type]
         if not possible:
             return "no published row can match"
-        if self.answer.low == self.answer.high and sure == possible:
+        if sure == possible and (self.is_count or self.answer.low == self.answer.high):
             return f"exact: {number_of(sure, 'row')} {_verb(sure)}, and no other can"
         told = f"an estimate: {_match_for_certain(sure)}, {possible - sure:,} more may and count in part"
         if sure == possible:
@@ -68,11 +60,8 @@ class ExplainedAnswer:
         found += [f"  {word:<5}  {write_figure(figure):>{width}}" for word, figure in figures.items()]
         found.append(f"  how    {self.how}")
         if self.left_out:
-            beside = (
-                f"with them the count is at most {write_figure(self.most_in_table)}"
-                if self.is_count
-                else f"{'it is' if self.left_out == 1 else 'they are'} not in these figures"
-            )
+            are = "it is" if self.left_out == 1 else "they are"
+            beside = f"{are} counted in most" if self.is_count else f"{are} not in these figures"
             found.append(
                 f"  note   {number_of(self.left_out, 'row')} of the table {_was(self.left_out)} left out of the release; "
                 f"{beside}"
@@ -114,14 +103,12 @@ def ask(release: QueriedRelease, question: str) -> ExplainedAnswer:
     answer = query(release, question)
     is_count = function == "COUNT"
     rows = answer if is_count else query(release, "COUNT(*)", where)
+    left_out = release.n_left_out
+    if isinstance(rows.high, int):
+        rows = rows._replace(high=rows.high - left_out)
     return ExplainedAnswer(
-        " ".join(question.split()), answer, rows, is_count, release.policy.is_private, count_left_out(release)
+        " ".join(question.split()), answer, rows, is_count, release.policy.is_private, left_out
     )
-
-
-def count_left_out(release: QueriedRelease) -> int:
-    """Rows of the table that are not published. Where each row has a box of its own all are, some as ``*`` throughout."""
-    return release.certificate.claims.suppressed if release.policy.method.form is Form.GROUPS else 0
 
 
 def write_figure(figure: Figure) -> str:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, did_you_mean, number_of, short
+from sfumato.methods.lost.reasons import GroupedRows
 from sfumato.policy.output import Form
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.release import Release
@@ -33,7 +34,7 @@ def check_table(release: Release, source: Source) -> None:
             "The rows of this release were drawn at random, from boxes that many rows share; they cannot be laid beside "
             "the table."
         )
-    expected = claims.rows + (claims.suppressed if form is Form.GROUPS else 0)
+    expected = claims.rows + release.n_left_out
     if form is not Form.COUNTS and source.n_rows != expected:
         raise InputError(
             f"The table has {number_of(source.n_rows, 'row')}, and the release was made from {expected:,}; "
@@ -41,13 +42,14 @@ def check_table(release: Release, source: Source) -> None:
         )
 
 
-def find_published(release: Release, source: Source) -> Ints:
-    """The rows of the table that are published; of rows that are recoded alike the first are taken to be."""
+def group_published(release: Release, source: Source) -> GroupedRows:
+    """The rows of the table that are published, in their groups; of rows that are recoded alike the first ones are."""
     if not isinstance(release.recoding, Recoder):
         raise InputError(
             "The release has no recoding, so what became of the rows of the table cannot be told."
         )
-    recoded = release.recoding.recode_columns(source)
+    ends = release.recoding.box_ends(source)
+    recoded = release.recoding.columns_of(ends)
     names = sorted(recoded)
     rows = release.rows
     published = rows.load(names) if isinstance(rows, FiledRows) else rows.select(names)
@@ -63,7 +65,8 @@ def find_published(release: Release, source: Source) -> Ints:
     order = np.argsort(key, kind="stable")
     in_order = key[order]
     rank = np.arange(n) - np.searchsorted(in_order, in_order)
-    return np.sort(order[rank < room[in_order]])
+    found = np.sort(order[rank < room[in_order]])
+    return GroupedRows.of_rows(release.recoding.axes, ends.take(found), found, n)
 
 
 def _number_texts(*columns: Any) -> Ints:

@@ -9,14 +9,13 @@ from functools import cache
 import jinja2
 import numpy as np
 
-from sfumato.methods.lost.reasons import GroupedRows, LostColumn, explain_losses
+from sfumato.methods.lost.reasons import LostColumn, explain_losses
 from sfumato.policy.output import Form
 from sfumato.policy.schema import Role
-from sfumato.recoding.recoder import Recoder
 from sfumato.release.release import Release
 from sfumato.report.loss import percent
 from sfumato.report.owner.compared import ComparedNodes, compare_columns
-from sfumato.report.owner.matched import check_table, find_published
+from sfumato.report.owner.matched import check_table, group_published
 from sfumato.report.owner.pictures import (
     describe_numbers,
     draw_after,
@@ -61,7 +60,9 @@ def render_owner(release: Release, source: Source) -> str:
     check_table(release, source)
     policy, claims = release.policy, release.certificate.claims
     form = policy.method.form
-    losses = _find_losses(release, source) if form is Form.GROUPS else None
+    losses = None
+    if form is Form.GROUPS:
+        losses = Losses(explain_losses(source, policy, group_published(release, source)))
     compared = list(compare_columns(release, source))
     schema = policy.schema
     return _template().render(
@@ -72,21 +73,13 @@ def render_owner(release: Release, source: Source) -> str:
         is_grouped=form is Form.GROUPS,
         n_raw=source.n_rows,
         n_published=claims.rows if claims.counted is None else claims.counted,
-        n_left_out=claims.suppressed if form is Form.GROUPS else 0,
+        n_left_out=release.n_left_out,
         losses=losses,
         columns=compared[:MOST_COLUMNS],
         n_more=max(len(compared) - MOST_COLUMNS, 0),
         removed=[attribute for attribute in schema if not attribute.role.is_published],
         passed=[attribute for attribute in schema.published if attribute.role is not Role.QUASI_IDENTIFIER],
     )
-
-
-def _find_losses(release: Release, source: Source) -> Losses:
-    rows = find_published(release, source)
-    assert isinstance(release.recoding, Recoder)
-    ends = release.recoding.box_ends(source).take(rows)
-    groups = GroupedRows.of_rows(release.recoding.axes, ends, rows, source.n_rows)
-    return Losses(explain_losses(source, release.policy, groups))
 
 
 def _warn(release: Release) -> ReportSummary:

@@ -78,14 +78,18 @@ def test_nobody_matches(release):
 
 
 def test_rows_that_were_left_out_are_added_to_the_most_of_a_count_alone(release):
-    told = ask(lacking(release, 3), "COUNT(*) where age >= 50")
-    assert told.most_in_table == 5
-    assert (
-        told.lines()[-1]
-        == "  note   3 rows of the table were left out of the release; with them the count is at most 5"
-    )
+    some = lacking(release, 3)
+    told = ask(some, "COUNT(*) where age >= 31")
+    assert told.answer == some.query("COUNT(*)", "age >= 31") == (2, 2, 5)
+    assert told.lines()[-2:] == [
+        "  how    exact: 2 rows match, and no other can",
+        "  note   3 rows of the table were left out of the release; they are counted in most",
+    ]
+    told = ask(some, "COUNT(*) where age >= 65")
+    assert (told.answer.high, told.rows.high) == (5, 2)
+    assert told.how == "an estimate: no row matches for certain, 2 more may and count in part"
     told = ask(lacking(release, 1), "AVG(hours)")
-    assert told.most_in_table is None
+    assert told.answer == release.query("AVG(hours)")
     assert (
         told.lines()[-1]
         == "  note   1 row of the table was left out of the release; it is not in these figures"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,13 +16,13 @@ from tradeoff_releases import release_of
 import sfumato as sf
 from sfumato.policy.document import Policy
 from sfumato.release.release import Release
-from sfumato.report.owner.compared import MOST_BARS, ComparedNodes, ComparedNumbers, compare_columns
+from sfumato.report.owner.compared import MOST_BARS, ComparedNodes, compare_columns
 from sfumato.table.opening import open_table
 
 PEOPLE = people(300)
 
 
-def compared(release: Release, table: pa.Table) -> dict[str, ComparedNodes | ComparedNumbers]:
+def compared(release: Release, table: pa.Table) -> dict[str, Any]:
     return {each.attribute.name: each for each in compare_columns(release, open_table(table))}
 
 
@@ -59,7 +61,7 @@ def test_before_is_the_raw_table_and_after_adds_up_to_the_published_rows(release
 def test_certain_rows_are_those_whose_label_lies_within():
     release = sf.publish(PEOPLE, Policy.parse(POLICY + "method: {mondrian: {criterion: median}}\n"), seed=1)
     zips = PEOPLE["zip"].to_pylist()
-    labels = release.rows["zip"].to_pylist()
+    labels = release.table["zip"].to_pylist()
     nodes = compared(release, PEOPLE)["zip"].nodes
     assert len(nodes) <= MOST_BARS
     for node in nodes:
@@ -105,7 +107,7 @@ def test_counts_with_noise_are_certain_of_nothing():
     table = private_people()
     release = sf.publish(table, the_policy(), seed=1)
     found = compared(release, table)
-    total = sum(release.rows["count"].to_pylist())
+    total = sum(release.table["count"].to_pylist())
     for column in found.values():
         if isinstance(column, ComparedNodes):
             assert sum(node.before for node in column.nodes) == len(table)

@@ -18,7 +18,7 @@ from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.release.release import Release
 from sfumato.report.owner import render_owner
-from sfumato.report.owner.matched import find_published
+from sfumato.report.owner.matched import group_published
 from sfumato.table.opening import open_table
 
 PEOPLE = people(300)
@@ -73,7 +73,7 @@ def test_a_release_that_is_read_again_has_the_same_page(release, tmp_path):
 
 def test_rows_that_are_not_published_are_found_and_count_as_lost(release):
     some = without(release, 7)
-    kept = find_published(some, open_table(PEOPLE))
+    kept = group_published(some, open_table(PEOPLE)).rows
     assert len(kept) == len({*kept.tolist()}) == len(PEOPLE) - 7
     recoded = release.recoding.apply(PEOPLE)
     names = ["age", "sex", "zip"]
