@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
@@ -41,7 +41,7 @@ from sfumato.recoding.pseudonyms import Pseudonyms
 from sfumato.release.certificate import NO_ANONYMIZATION, Certificate
 from sfumato.release.folder import check_target
 from sfumato.release.release import Release
-from sfumato.report.remarks import notices_of, remarks_of, tell_left_out
+from sfumato.report.remarks import losses_of, notices_of, remarks_of, tell_left_out
 from sfumato.table import opening
 from sfumato.table.allowance import TooLarge, allowing
 from sfumato.table.cells import give_back_memory
@@ -70,6 +70,8 @@ class Request:
     side_table: Any = None
     reading: Reading = AS_USUAL
     progress: Progress = no_progress
+    explains: bool = False
+    """Should the release say what each column lost, and why? That takes some seconds for a million rows."""
 
 
 NOTHING_MORE = Request()
@@ -330,7 +332,7 @@ class _Run:
             check=partial(_check_folder, memory=memory, scratch=scratch, known=found.known),
         )
         if not is_private:
-            release = _with_remarks(release, found, draft.reason)
+            release = _with_remarks(release, found, draft, explains=self.request.explains)
         return release, found.groups
 
 
@@ -358,14 +360,21 @@ def _check_folder(folder: Path, **known: Any) -> None:
     verify_folder(folder, **known).raise_if_failed()
 
 
-def _with_remarks(release: Release, found: DraftFinding, reason: Callable[[str], str] | None) -> Release:
+def _with_remarks(release: Release, found: DraftFinding, draft: Draft, *, explains: bool) -> Release:
     """The release with what the owner should know of it."""
-    notices = notices_of(found.claims, found.details, release.policy.method.form, reason)
-    remarks = (
-        *tell_left_out(release.certificate.claims, release.policy),
-        *remarks_of(found.claims, found.details),
+    notices = notices_of(found.claims, found.details, release.policy.method.form, draft.reason)
+    losses: list[str] = []
+    if explains:
+        losses = list(losses_of(draft.figures)) if draft.losses is None else draft.losses()
+    return replace(
+        release,
+        remarks=(
+            *tell_left_out(release.certificate.claims, release.policy),
+            *remarks_of(found.claims, found.details),
+        ),
+        notices=tuple(notices),
+        losses=tuple(losses),
     )
-    return replace(release, remarks=remarks, notices=tuple(notices))
 
 
 __all__ = ["Request", "publish", "publish_to"]

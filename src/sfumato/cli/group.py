@@ -20,6 +20,9 @@ COMMANDS = {
     "generate": "Make the synthetic data of the papers.",
     "profile": "Look at TABLE and draft a policy for it, each guess with its reason.",
     "publish": "Make a verified release of TABLE.",
+    "query": "Answer QUESTION from RELEASE, a folder, with the bounds that are certain.",
+    "report": "Lay the raw table beside RELEASE, a folder, for its owner alone.",
+    "select": "Write the rows of RELEASE, a folder, that may match CONDITION.",
     "verify": "Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells.",
 }
 """The commands, and the first line of the help of each, which a test compares with the command's own."""

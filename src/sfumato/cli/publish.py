@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     help="What `sfumato evaluate --out FILE.json` measured, for certificate and report.",
 )
 @quiet_option
-@click.option("--verbose", is_flag=True, help="Print figures of the run.")
+@click.option("--verbose", is_flag=True, help="Print figures of the run, and what each column lost and why.")
 @click.option("--overwrite", is_flag=True, help="Replace an earlier release.")
 @reading_options
 def publish(
@@ -100,7 +100,7 @@ def make_release(
     from sfumato.publishing import publish_to
 
     with progress_bar(quiet=quiet) as progress:
-        shown = replace(request, progress=progress)
+        shown = replace(request, progress=progress, explains=verbose and not quiet)
         release = publish_to(out, table, Policy.read(policy), shown, overwrite=overwrite)
     privacy = release.certificate.privacy
     if privacy is not None and not privacy.is_secret:
@@ -118,6 +118,8 @@ def _describe(release: Release, out: Path, *, verbose: bool) -> None:
         say(f"  {line}")
     for notice in release.notices:
         say(f"warning: {notice}", err=True)
+    for line in release.losses:
+        say(f"lost: {line}", err=True)
     for advice in (advise_bounds(release.policy), tell_overridden(release.policy)):
         if advice:
             say(f"note: {advice}", err=True)

@@ -1,8 +1,8 @@
 """The methods: each is a package that drafts releases (``mondrian``, ``specialization``, ``risk_utility``).
 
 ``protocol`` says what a method is. ``METHODS`` has them by their names in a policy, and imports one when it is asked
-for. Methods whose rows form groups share ``groups`` (from groups to published rows) and ``refusals`` (why a column was
-not split). None of them knows where the rows live: that is for ``engines``.
+for. Methods whose rows form groups share ``groups`` (from groups to published rows), ``refusals`` (why a column was not
+split) and ``lost`` (what labels lose, and why). None of them knows where the rows live: that is for ``engines``.
 """
 
 from __future__ import annotations

@@ -258,7 +258,9 @@ def draft_groups(
     if told_of_run := engine.describe(method):
         figures["io"] = told_of_run
     recoding = run.recoding() if policy.keeps_recoding else None
-    reason = None if outcome.groups is None else partial(_explain, table.source, policy, outcome.groups)
+    only = outcome.groups
+    reason = None if only is None else partial(_explain, table.source, policy, only)
+    losses = None if only is None else partial(_explain_losses, table.source, policy, only)
     counted = None if people is None else people.join(outcome.reached)
     draft = Draft(
         sink.rows(),
@@ -267,6 +269,7 @@ def draft_groups(
         figures=figures,
         suppressed=outcome.n_left,
         reason=reason,
+        losses=losses,
         people=counted,
     )
     return draft, outcome
@@ -354,3 +357,13 @@ def _explain(source: Source, policy: Policy, groups: Partition, name: str) -> st
 
     found = find_refusals(source, policy, groups, name)
     return "; ".join(map(str, found)) or "no requirement alone refuses to split it in most groups"
+
+
+def _explain_losses(source: Source, policy: Policy, groups: Partition) -> list[str]:
+    """What each column lost, and why."""
+    from sfumato.methods.lost.reasons import GroupedRows, explain_losses  # noqa: PLC0415 - as above
+
+    return [
+        str(column)
+        for column in explain_losses(source, policy, GroupedRows.of_partition(groups, source.n_rows))
+    ]

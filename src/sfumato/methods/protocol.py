@@ -47,6 +47,8 @@ class Draft:
     """Says why a column was not split at all. It is for the owner alone."""
     people: CountedPeople | None = None
     """What its groups reach, if they count people, whom the rows do not tell."""
+    losses: Callable[[], list[str]] | None = None
+    """Says what each column lost, and why; None if the rows are not at hand. It is for the owner alone."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ printed to stderr, never written into a release, and never asked for by a differ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,17 @@ from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
 
-PartStatistics = Callable[[Ints, int], GroupStats]
-"""From the part that each row is in, and the number of parts, to the statistics of the parts."""
+EVERY = slice(None)
+
+
+class PartStatistics(Protocol):
+    """From the part that each row is in, and the number of parts, to the statistics of the parts.
+
+    ``among`` are the rows in question, if they are not all.
+    """
+
+    def __call__(self, at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats: ...
+
 
 MOST_GROUPS = 200
 """Only this many groups are looked at, the largest."""
@@ -68,14 +77,11 @@ def find_refusals(source: Source, policy: Policy, groups: Partition, name: str) 
     rows = np.concatenate([groups.row_numbers[start[g] : start[g] + groups.size[g]] for g in chosen])
     group = np.repeat(np.arange(len(chosen)), groups.size[chosen])
     splits = list(_try_splits(source, policy.schema[name], rows))
-    person = None
-    if policy.person is not None:
-        person = encode_person(source, policy.schema[policy.person]).astype(np.int64)
     found = []
     for item in policy.requirements:
-        statistics = _choose_statistics(item, source, policy, rows, person)
+        statistics = choose_statistics(item, source, policy, rows)
         refusal = _find_refusal(item, [_Parts.of(group, part, statistics) for part in splits])
-        found += [] if refusal is None else [replace(refusal, of_people=person is not None)]
+        found += [] if refusal is None else [replace(refusal, of_people=policy.person is not None)]
     return sorted(found, key=lambda refusal: -refusal.share)
 
 
@@ -112,19 +118,19 @@ class _Parts:
         return cls(key // n_parts, statistics(at, len(key)))
 
 
-def _choose_statistics(
-    item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32], person: Ints | None
+def choose_statistics(
+    item: Requirement, source: Source, policy: Policy, rows: NDArray[np.uint32]
 ) -> PartStatistics:
-    """The function that gathers what a requirement needs of parts of these rows.
+    """The function that gathers what a requirement needs of parts of these rows, or of the people whose they are."""
+    person = None
+    if policy.person is not None:
+        person = encode_person(source, policy.schema[policy.person]).astype(np.int64)
 
-    person   of each row of the table, if people count
-    """
-
-    def once(at: Ints, *told: Ints) -> Any:
+    def once(at: Ints, among: Ints | slice, *told: Ints) -> Any:
         """The rows that count: all, or the first ones of each person, value and part."""
         if person is None:
-            return slice(None)
-        return number_combinations([at, person[rows], *told], in_order=False).first_rows()
+            return EVERY
+        return number_combinations([at, person[rows][among], *told], in_order=False).first_rows()
 
     if Needs.VALUES in item.needs and item.of is not None:
         codes, known = encode_label(source, policy.schema[item.of])
@@ -134,9 +140,10 @@ def _choose_statistics(
             count = np.bincount(codes[first], minlength=n)
         reference = known.reference_for(item, count)
 
-        def with_values(at: Ints, n_parts: int) -> GroupStats:
-            chosen = once(at, own)
-            values = np.bincount(at[chosen] * n + own[chosen], minlength=n_parts * n).reshape(n_parts, n)
+        def with_values(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+            value = own[among]
+            chosen = once(at, among, value)
+            values = np.bincount(at[chosen] * n + value[chosen], minlength=n_parts * n).reshape(n_parts, n)
             return GroupStats(values.sum(axis=1), values=values, reference=reference)
 
         return with_values
@@ -144,15 +151,20 @@ def _choose_statistics(
         scale, codes = encode_number(source, policy.schema[item.of])
         number = scale.unit * codes[rows].astype(np.float64)
 
-        def with_variance(at: Ints, n_parts: int) -> GroupStats:
-            chosen = once(at, codes[rows].astype(np.int64))
-            at, values = at[chosen], number[chosen]
+        def with_variance(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+            of_row = number[among]
+            chosen = once(at, among, codes[rows][among].astype(np.int64))
+            at, of_row = at[chosen], of_row[chosen]
             count = np.bincount(at, minlength=n_parts)
-            mean = np.bincount(at, values, minlength=n_parts) / count
-            return GroupStats(count, variance=np.bincount(at, (values - mean[at]) ** 2) / count)
+            mean = np.bincount(at, of_row, minlength=n_parts) / count
+            return GroupStats(count, variance=np.bincount(at, (of_row - mean[at]) ** 2) / count)
 
         return with_variance
-    return lambda at, n_parts: GroupStats(np.bincount(at[once(at)], minlength=n_parts))
+
+    def count(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+        return GroupStats(np.bincount(at[once(at, among)], minlength=n_parts))
+
+    return count
 
 
 def _find_refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
@@ -185,4 +197,4 @@ def _find_nearest(item: Requirement, splits: list[_Parts], group: int) -> float:
     return item.best(np.array(figures))
 
 
-__all__ = ["Refusal", "find_refusals"]
+__all__ = ["PartStatistics", "Refusal", "choose_statistics", "find_refusals"]

@@ -169,6 +169,16 @@ def worst_first(found: Mapping[str, float]) -> dict[str, float]:
     return dict(sorted(found.items(), key=lambda item: -item[1]))
 
 
+def write_share(share: float) -> str:
+    """A share with two digits.
+
+    >>> write_share(0.123), write_share(0.0004), write_share(1.0), write_share(0)
+    ('.12', '.0004', '1', '0')
+    """
+    text = f"{share:.2g}" if share < 0.095 else f"{share:.2f}"
+    return f"{float(text):.10f}".rstrip("0").rstrip(".").lstrip("0") or "0"
+
+
 def measure_loss(
     axes: Sequence[Axis],
     boxes: Sequence[DistinctBoxes],

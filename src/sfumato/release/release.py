@@ -18,6 +18,7 @@ from sfumato import notebook
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.machine import free_memory
 from sfumato.policy.document import Policy
+from sfumato.policy.output import Form
 from sfumato.policy.schema import Kind, Role, Schema
 from sfumato.recoding import tree as recodings
 from sfumato.release.certificate import Certificate
@@ -80,7 +81,8 @@ class Release:
 
     ``rows`` is as it will be on disk (a table, or rows in a file if they are too many). ``format`` (csv or parquet) is
     that of the file, ``report`` is HTML, and ``check`` looks at every folder before it appears. ``remarks`` say how much
-    is left, from published rows; ``notices`` are for the owner alone. Neither is written.
+    is left, from published rows; ``notices`` are for the owner alone, and so is what each column lost and why, the
+    ``losses``, if somebody asked for them. None of these is written.
     """
 
     rows: pa.Table | FiledRows
@@ -93,6 +95,7 @@ class Release:
     check: Callable[[Path], None] | None = field(default=None, compare=False)
     remarks: tuple[str, ...] = field(default=(), compare=False)
     notices: tuple[str, ...] = field(default=(), compare=False)
+    losses: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         if self.format not in RELEASES:
@@ -135,7 +138,7 @@ class Release:
 
     @property
     def n_left_out(self) -> int:
-        """Rows of the table that the policy let be left out of the release."""
+        """Rows of the table that the policy let be left out; none where each row has a box of its own."""
         return self.certificate.claims.suppressed if self.policy.leaves_rows_out else 0
 
     def query(self, question: str, where: str | None = None) -> Answer:

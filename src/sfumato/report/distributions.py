@@ -161,15 +161,23 @@ def _count_values(column: Any, attribute: Attribute) -> Density | LabelCounts:
     values = cells.drop_null().to_numpy(zero_copy_only=False).astype(np.float64)
     if not len(values):
         return LabelCounts(((None, len(cells)),))
+    return count_numbers(values, attribute, n_missing=cells.null_count)
+
+
+def count_numbers(
+    values: Floats, attribute: Attribute, *, n_missing: int, like: OrderedAxis | None = None
+) -> Density:
+    """How numbers are distributed over the line, from the least to the greatest of them; or over one ``like`` another."""
     is_whole = bool(np.all((values == np.rint(values)) & (np.abs(values) < EXACT_LIMIT)))
-    axis = OrderedAxis(
-        attribute, float(values.min()), float(values.max()), 1.0 if is_whole else None, has_missing=False
-    )
+    low, high, step = float(values.min()), float(values.max()), 1.0 if is_whole else None
+    if like is not None and like.low <= like.high:
+        low, high, step = min(low, like.low), max(high, like.high), like.grid
+    axis = OrderedAxis(attribute, low, high, step, has_missing=False)
     near = np.quantile(values, [FAR, 1 - FAR], method="inverted_cdf")
-    half = 0.5 if is_whole else 0.0
+    half = (step or 0.0) / 2
     edges = _edges(axis, *_window(axis, near[0] - half, near[1] + half))
     rows = np.histogram(values, edges)[0].astype(np.float64)
-    return Density(axis, edges, rows, round(len(values) - rows.sum()), cells.null_count)
+    return Density(axis, edges, rows, round(len(values) - rows.sum()), n_missing)
 
 
 def _window(axis: OrderedAxis, first: float, last: float) -> tuple[float, float]:
@@ -230,7 +238,7 @@ def _in_order(attribute: Attribute, leaves: Leaves | None) -> Iterator[str | Non
 def draw_distribution(distribution: Distribution) -> Markup:
     """The rows of one column, as published."""
     name, shape = distribution.attribute.name, distribution.shape
-    return _silhouette(name, shape) if isinstance(shape, Density) else _bars(name, shape)
+    return draw_density(name, shape) if isinstance(shape, Density) else _bars(name, shape)
 
 
 def describe_omissions(distribution: Distribution) -> str:
@@ -244,9 +252,10 @@ def describe_omissions(distribution: Distribution) -> str:
     return f"{shape.n_others:,} more labels, together {shape.n_rows_of_others:,} rows"
 
 
-def _silhouette(name: str, density: Density) -> Markup:
+def draw_density(name: str, density: Density, *, most: float = 0.0) -> Markup:
+    """The rows along a line, so high that ``most`` of them would fill the picture, or those of the highest bin."""
     low, high = float(density.edges[0]), float(density.edges[-1])
-    most = max(float(density.rows.max()), 1e-300)
+    most = max(most, float(density.rows.max()), 1e-300)
     x = WIDTH * np.linspace(0.0, 1.0, len(density.edges))
     y = TOP + HEIGHT * (1 - density.rows / most)
     steps = "".join(f"V{decimal(up)}H{decimal(to)}" for up, to in zip(y, x[1:], strict=True))

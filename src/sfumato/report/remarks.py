@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from sfumato.errors import number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import GRID, Form
+from sfumato.recoding.loss import write_share
 from sfumato.release.certificate import Claims, percent
+from sfumato.report.loss import loss_of
 from sfumato.verify.cells import Detail
 
 ADVICE: Mapping[Form, str] = {
@@ -61,6 +64,16 @@ def notices_of(
         yield f"{name!r} is * in {share} of the rows{': ' + reason(name) if reason else ''}."
     if hidden:
         yield f"To keep more of {'it' if len(hidden) == 1 else 'them'}, {ADVICE[form]}."
+
+
+def losses_of(figures: Mapping[str, Any]) -> Iterator[str]:
+    """What each column lost, where it is not known why: the rows are on disk or on a cluster."""
+    found = loss_of(figures)
+    if found is None:
+        return
+    for column in found.columns:
+        yield f"{column.name} {write_share(column.ncp)}"
+    yield "why is said where all rows are in memory; sfumato report says it of a table that fits"
 
 
 def tell_overridden(policy: Policy) -> str | None:

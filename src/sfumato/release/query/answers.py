@@ -15,6 +15,7 @@ Rows in a file are read once for a question: what is distinct in the columns tha
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple, NoReturn, Protocol
@@ -28,11 +29,13 @@ from sfumato.errors import InputError, did_you_mean, short
 from sfumato.policy import predicate as predicates
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import as_date
-from sfumato.policy.output import COUNT, SUFFIXES, mean_name, range_names
+from sfumato.policy.output import COUNT, SUFFIXES, Form, mean_name, range_names
 from sfumato.policy.predicate import Predicate
 from sfumato.policy.rectangles import ANY_NUMBER, MISSING_ALONE, Interval, Rectangle
 from sfumato.policy.schema import Attribute, Kind, Role
+from sfumato.release.certificate import Certificate
 from sfumato.release.query import select as selection
+from sfumato.release.query.labelled import LabelledBoxes
 from sfumato.release.query.select import AlikeRows, Overlap, group_rows, published_numbers
 from sfumato.table.cells import numbers
 from sfumato.table.stored import FiledRows
@@ -41,15 +44,18 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 FUNCTIONS = ("COUNT", "SUM", "AVG", "MIN", "MAX")
+ALSO_CALLED = {"MEAN": "AVG"}
 ENDLESS = 1e300
 """Ends beyond this are none: the release does not show where the box ends."""
 
 
 class QueriedRelease(Protocol):
-    """What of a release is asked: its rows, how they were recoded, and by which policy."""
+    """What of a release is asked: its rows, how they were recoded, by which policy, and what is claimed of them."""
 
     @property
     def rows(self) -> pa.Table | FiledRows: ...
+    @property
+    def certificate(self) -> Certificate: ...
     @property
     def recoding(self) -> Any: ...
     @property
@@ -76,10 +82,24 @@ def select(release: QueriedRelease, where: str) -> pa.Table:
     predicate = predicates.parse(where, release.policy.schema)
     rows = release.rows
     parts = [
-        part.filter(pa.array(selection.select_rows(predicate, part, release.recoding, release.policy)))
+        part.filter(
+            pa.array(
+                selection.select_rows(
+                    predicate, part, _boxes_of(release, part, predicate.names), release.policy
+                )
+            )
+        )
         for part in (rows.tables() if isinstance(rows, FiledRows) else [rows])
     ]
     return parts[0] if len(parts) == 1 else pa.concat_tables(parts).unify_dictionaries()
+
+
+def _boxes_of(release: QueriedRelease, rows: pa.Table, names: Sequence[str]) -> Any:
+    """What says which boxes these columns have: the recoding, or the labels where each row has a box of its own."""
+    if release.policy.method.form is not Form.BOXES:
+        return release.recoding
+    utility = release.certificate.claims.utility
+    return LabelledBoxes.of(rows, release.policy, names, () if utility is None else utility.missing)
 
 
 class QueryRows(NamedTuple):
@@ -107,7 +127,8 @@ class QueryRows(NamedTuple):
             ).to_numpy()  # text, in a CSV file
             weight = counts if weight is None else counts * weight
             rows, weight = rows.filter(pa.array(weight > 0)), weight[weight > 0]
-        return cls(rows, release.recoding, policy, weight)
+        asked = [name for name in dict.fromkeys(names) if policy.schema[name].role is Role.QUASI_IDENTIFIER]
+        return cls(rows, _boxes_of(release, rows, asked), policy, weight)
 
 
 def query(release: QueriedRelease, question: str, where: str | None = None) -> Answer:
@@ -115,7 +136,7 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
 
     The condition may also stand in the question: ``AVG(hours) WHERE age >= 40``.
     """
-    function, name, condition = _parse_question(question)
+    function, name, condition = parse_question(question)
     if condition is not None and where is not None:
         raise InputError("The query has a condition of its own; leave out one of the two.")
     where = condition if where is None else where
@@ -139,7 +160,7 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
 
 def _add_left_out(found: Answer, release: QueriedRelease) -> Answer:
     """The answer for the table: of the rows that are left out, none may be selected, or all."""
-    n_left = release.n_left_out if release.policy.leaves_rows_out else 0
+    n_left = release.n_left_out
     return found if not n_left else Answer(found.value, found.low, found.high + n_left)  # type: ignore[operator] # a number
 
 
@@ -157,22 +178,36 @@ _QUESTION = re.compile(
 )
 
 
-def _parse_question(question: str) -> tuple[str, str, str | None]:
+class Question(NamedTuple):
+    """A function of a column (``*`` of COUNT), and the condition that stands with it, if one does."""
+
+    function: str
+    column: str
+    where: str | None
+
+
+def parse_question(question: str) -> Question:
+    """The parts of a question.
+
+    >>> parse_question("mean(hours) where age >= 40")
+    Question(function='AVG', column='hours', where='age >= 40')
+    """
     found = _QUESTION.fullmatch(question) if isinstance(question, str) else None
     if found is None:
         raise InputError("A query must be a text such as COUNT(*) or AVG(hours) WHERE age >= 40.")
     function, column = found["function"].upper(), found["column"]
+    function = ALSO_CALLED.get(function, function)
     if function not in FUNCTIONS:
         _refuse(function)
     if column.startswith('"'):
-        return function, column[1:-1].replace('""', '"'), found["where"]
+        return Question(function, column[1:-1].replace('""', '"'), found["where"])
     if (function == "COUNT") != (column == "*"):
         raise InputError(
             "COUNT is of rows: write COUNT(*)."
             if function == "COUNT"
             else f"{function} is of a column, such as {function}(hours)."
         )
-    return function, column, found["where"]
+    return Question(function, column, found["where"])
 
 
 def _refuse(function: str) -> NoReturn:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyarrow as pa
@@ -34,7 +34,7 @@ from sfumato.policy.rectangles import (
     make_disjoint,
 )
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.recoding.axis import OrderedAxis, TreeAxis
+from sfumato.recoding.axis import Axis, BoxEnds, OrderedAxis, TreeAxis
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.query.overlap import AxisOverlap, NodeBoxes, RangeBoxes, make_boxes, snap_to_grid
 from sfumato.table import cells as table_cells
@@ -161,6 +161,15 @@ def _leaf_runs(domain: TreeDomain, side: Side) -> list[tuple[int, int]]:
 # ---- published rows --------------------------------------------------------------------------------
 
 
+class KnownBoxes(Protocol):
+    """What says which boxes published cells stand for: a recoding, or the labels themselves."""
+
+    @property
+    def axes(self) -> Sequence[Axis]: ...
+    def pieces(self, a: int) -> tuple[pa.Array, BoxEnds]:
+        """The boxes along axis ``a``: published label, and ends."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Overlap:
     """How boxes of published rows lie to a predicate: do they touch it, lie inside it, and which share of each does."""
@@ -178,7 +187,7 @@ class Imprecision(NamedTuple):
     imprecision: int
 
 
-def select_rows(predicate: Predicate, rows: pa.Table, recoding: Recoder | None, policy: Policy) -> Flags:
+def select_rows(predicate: Predicate, rows: pa.Table, recoding: KnownBoxes | None, policy: Policy) -> Flags:
     """Which published rows a selection returns: those whose box overlaps the predicate."""
     groups = group_rows(predicate.names, rows, recoding, policy)
     return groups.touches(predicate.rectangles)[groups.of_row]
@@ -268,7 +277,7 @@ def disjoint(rectangles: Sequence[Rectangle]) -> Sequence[Rectangle]:
 def group_rows(
     names: Sequence[str],
     rows: pa.Table,
-    recoding: Recoder | None,
+    recoding: KnownBoxes | None,
     policy: Policy,
     *,
     with_ranges: bool = False,
@@ -333,7 +342,7 @@ class PublishedCells:
 
 
 def _read_cells(
-    recoding: Recoder | None, name: str, rows: pa.Table, policy: Policy
+    recoding: KnownBoxes | None, name: str, rows: pa.Table, policy: Policy
 ) -> tuple[PublishedCells, Codes]:
     """The cells of one quasi-identifier, and which of them each row has."""
     if recoding is None:
