@@ -121,7 +121,9 @@ def risk_limits(draw, problem: LatticeProblem) -> MostUtility:
         st.sampled_from([Fraction(1), Fraction(999, 1000), Fraction(10, 7), Fraction(3)])
     )
     top = problem.suppressed(np.arange(problem.n))
-    least = max(naive.risk(problem, *each) for each in zip(top.covered.tolist(), top.weight.tolist(), strict=True))
+    least = max(
+        naive.risk(problem, *each) for each in zip(top.covered.tolist(), top.weight.tolist(), strict=True)
+    )
     return MostUtility(max(limit, least))
 
 

@@ -24,13 +24,7 @@ from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem,
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import DAYS_TO_YEARS, Balanced, Dates, Declaration, Intervals, Mask
 from sfumato.policy.hierarchy.files import ROOT
-from sfumato.policy.options.risk_utility import (
-    MOST_UTILITY,
-    THRESHOLD,
-    Absolute,
-    RiskUtilityOptions,
-    Weights,
-)
+from sfumato.policy.options.risk_utility import MOST_UTILITY, THRESHOLD, Absolute, RiskUtilityOptions, Weights
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.recoding.recoder import is_text
 from sfumato.table import cells as table_cells
@@ -310,9 +304,9 @@ def _check_limit(problem: LatticeProblem, options: RiskUtilityOptions) -> None:
     if n_above := int(problem.n_alike[is_above].sum()):
         has, they_are = ("has", "it is") if n_above == 1 else ("have", "they are")
         raise InputError(
-            f"risk-at-most asks for {float(options.risk_at_most):.6g}, and {number_of(n_above, 'row')} {has} more even when "
-            f"{they_are} suppressed: up to {float(problem.risk(top).max()):.6g}, by the floor or by weights of roots. Allow "
-            "more risk, or take a smaller floor or other weights."
+            f"risk-at-most asks for {float(options.risk_at_most):.6g}, and {number_of(n_above, 'row')} {has} more even "
+            f"when {they_are} suppressed: up to {float(problem.risk(top).max()):.6g}, by the floor or by weights of "
+            "roots. Allow more risk, or take a smaller floor or other weights."
         )
 
 

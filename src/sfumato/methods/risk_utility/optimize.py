@@ -2,8 +2,8 @@
 
 ``auto`` takes the cube of all generalizations wherever it is affordable: what it would cost is counted on a sample of
 level vectors. Else the Lagrangian is proved by certificates and cuts, and the other objectives are probed; a threshold
-or a limit of risk is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing depends on a clock:
-the same problem has the same answer.
+or a limit of risk is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing
+depends on a clock: the same problem has the same answer.
 """
 
 from __future__ import annotations
@@ -221,7 +221,10 @@ def _check(problem: LatticeProblem, objective: Objective, found: Solution, part:
         least = needed if part == 1 else np.floor(float(part) * needed * (1 - 1e-12)).astype(np.int64)
         if np.any(gained < least):
             raise InternalError("An optimizer gave a row less utility than was asked for.")
-    if isinstance(objective, MostUtility) and not problem.allows(objective, found.covered, found.weight).all():
+    if (
+        isinstance(objective, MostUtility)
+        and not problem.allows(objective, found.covered, found.weight).all()
+    ):
         raise InternalError("An optimizer gave a row more risk than is allowed.")
 
 

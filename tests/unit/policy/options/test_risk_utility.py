@@ -236,7 +236,7 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
         (f"{{side-table: v.csv, {PRIVATE}, algorithm: 3}}}}", "private algorithm: only variant: paper has it; leave it out."),
         (f"{{side-table: v.csv, utility-at-least: {{value: 3}}, {PRIVATE}}}}}", "utility-at-least: a row that cannot reach a utility would end the run, and so tell of itself; give a share, such as 0.6."),
         ("{optimizer: best}", "optimizer: 'best' is not one of auto, exact, cut, approximation, genetic, probing."),
-        ("{objective: risk}", "objective: 'risk' is not one of threshold, lagrangian, log-risk."),
+        ("{objective: risk}", "objective: 'risk' is not one of threshold, lagrangian, log-risk, most-utility."),
         ("{objective: lagrangian, floor: 1}", "the objective lagrangian needs the price of risk, such as lambda: 1.0."),
         ("{objective: log-risk, floor: 1}", "the objective log-risk needs the price of risk, such as lambda: 1.0."),
         ("{objective: log-risk, floor: 1, lambda: 0}", "lambda: must be a number above 0"),
@@ -331,7 +331,7 @@ def test_a_private_release_publishes_no_other_column():
     ("made", "sentence"),
     [
         (RiskUtilityOptions(optimizer="best"), "optimizer: 'best' is not one of auto, exact"),
-        (RiskUtilityOptions(objective="risk"), "objective: 'risk' is not one of threshold, lagrangian, log-risk. Did you mean 'log-risk'?"),
+        (RiskUtilityOptions(objective="risk"), "objective: 'risk' is not one of threshold, lagrangian, log-risk, most-utility. Did you mean 'log-risk'?"),
         (RiskUtilityOptions(utility="width"), "utility: 'width' is not one of depth, inverse, log. Did you mean 'depth'?"),
         (RiskUtilityOptions(utility_at_least=Fraction(2)), SHARE),
         (RiskUtilityOptions(utility_at_least=Absolute(Fraction(-1))), "utility-at-least value: must be a utility from 0 to 1e12, such as 5."),

@@ -63,9 +63,7 @@ def solve(
         return prove_row(neighbours, probe_row(neighbours, steps), steps, most_boxes=most_boxes)
 
     def least_risk(rows: Ints, need: Ints) -> Solution:
-        return search(
-            problem, need, search_row, which=rows, threads=threads, progress=progress, stage=STAGE
-        )
+        return search(problem, need, search_row, which=rows, threads=threads, progress=progress, stage=STAGE)
 
     if isinstance(objective, MostUtility):
         return most_utility(problem, objective, which, least_risk)

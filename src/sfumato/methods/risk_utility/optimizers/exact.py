@@ -10,8 +10,9 @@ for each row and level of a column. Fewer threads work where memory would not ho
 on their number: the work is shared out by the levels of the first columns, always in the same way, and put together in
 the same order.
 
-Ties: Threshold and MostUtility compare risks in whole numbers. Objectives in floating point are tied where they differ by less than
-1e-12 of the larger. Then most utility wins (of MostUtility least risk), then the least levels, the first column's first.
+Ties: Threshold and MostUtility compare risks in whole numbers. Objectives in floating point are tied where they differ
+by less than 1e-12 of the larger. Then most utility wins (of MostUtility least risk), then the least levels, the first
+column's first.
 """
 
 from __future__ import annotations

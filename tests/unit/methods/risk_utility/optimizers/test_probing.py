@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import (
-    check_search,
-    log_risks,
-    problems,
-    risk_limits,
-    shares,
-    thresholds,
-    wide_problem,
-)
+from tradeoff_cases import check_search, log_risks, problems, risk_limits, shares, thresholds, wide_problem
 
 from sfumato.methods.risk_utility.optimizers import neighbours as near
 from sfumato.methods.risk_utility.optimizers import probing
