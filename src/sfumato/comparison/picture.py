@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from sfumato.comparison.advice import scale_of, series
 from sfumato.comparison.result import MEASURE, Comparison, Setting
-from sfumato.evaluation.result import ACCURACY
+from sfumato.evaluation.metrics import ACCURACY, NAMES
 from sfumato.report.svg import nice_step, shorten, tag
 from sfumato.table.files import replace_atomically
 
@@ -243,7 +243,7 @@ class Panel:
 def drawing_of(found: Comparison) -> Drawing:
     """A line of panels for each target, one for each model; where there are two kinds of settings, two."""
     kinds = sorted({setting.is_private for setting in found.met})
-    named: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.raw]
+    named: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.leading]
     panels = [Panel(*names, is_private) for is_private in kinds for names in named or [(None, None)]]
     rows = {
         target: [panel for panel in panels if panel.target == target] for target, _ in named or [(None, None)]
@@ -286,7 +286,7 @@ def _utility_label(found: Comparison, target: str | None) -> str:
     if target is None:
         return "normalized certainty penalty (less is better)"
     metric = found.of_nothing(target).metric
-    return f"{shorten(target, 24)}: {metric}" + (", %" if metric == ACCURACY else " (less is better)")
+    return f"{shorten(target, 24)}: {NAMES[metric]}" + (", %" if metric == ACCURACY else " (less is better)")
 
 
 @dataclass(frozen=True, slots=True)

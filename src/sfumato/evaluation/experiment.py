@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
 from sfumato.evaluation import points
+from sfumato.evaluation.metrics import ACCURACY, ERROR, OF_CLASSES, OF_NUMBERS
 from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
-from sfumato.evaluation.result import ACCURACY, ERROR
 from sfumato.policy.document import Policy
 from sfumato.policy.options import kinds_in
 from sfumato.policy.schema import Role
@@ -49,6 +49,15 @@ class Goal:
     features: tuple[str, ...]
     models: tuple[str, ...]
     metric: str
+
+    @property
+    def is_class(self) -> bool:
+        return self.metric == ACCURACY
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All that is measured; the first leads."""
+        return OF_CLASSES if self.is_class else OF_NUMBERS
 
     @property
     def baseline(self) -> str:
@@ -157,6 +166,11 @@ class Experiment:
     def n_fits(self) -> int:
         """Models to be fitted to one kind of data."""
         return len(self.divisions) * sum(len(goal.models) for goal in self.goals)
+
+    def n_classes(self, target: str) -> int:
+        """How many classes a target has, in all rows."""
+        column = self.cells[target]
+        return len(np.unique(column.cells[~column.is_missing]))
 
 
 def check_method(name: str) -> None:

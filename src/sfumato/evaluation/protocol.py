@@ -29,9 +29,10 @@ from sfumato.evaluation import loss, measures, points, private
 from sfumato.evaluation.experiment import Division, Experiment, Goal, Setup, check_method, points_of, prepare
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.intervals import make_score, paired_test
+from sfumato.evaluation.metrics import Guess, score_classes, score_numbers
 from sfumato.evaluation.models import make_learner
 from sfumato.evaluation.points import CategoryColumn, Column
-from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
+from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
@@ -74,13 +75,14 @@ def score_raw(experiment: Experiment, tick: Callable[[], None]) -> list[ModelSco
 def score_nothing(experiment: Experiment) -> list[ModelScore]:
     """What can be predicted without a release: the most frequent class throughout, or the mean."""
     return [
-        _join_folds(
+        score
+        for goal in experiment.goals
+        for score in _join_folds(
             goal,
             goal.baseline,
             NOTHING,
             [_score_guess(goal, experiment, division) for division in experiment.divisions],
         )
-        for goal in experiment.goals
     ]
 
 
@@ -167,20 +169,26 @@ def _score_models(
             for model in goal.models:
                 found[goal, model].append(_learn(goal, model, data, division, experiment))
                 tick()
-    return [_join_folds(goal, model, learned_from, folds) for (goal, model), folds in found.items()]
+    return [
+        score
+        for (goal, model), folds in found.items()
+        for score in _join_folds(goal, model, learned_from, folds)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class FoldScore:
-    """The metric of one model in one fold, on held-out rows and on those that it learned from."""
+    """The metrics of one model in one fold, on held-out rows and on those that it learned from."""
 
-    test: float
-    train: float
+    test: Mapping[str, float]
+    train: Mapping[str, float]
 
 
-def _join_folds(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> ModelScore:
-    test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
-    return make_score(goal.name, model, data, goal.metric, test, train)
+def _join_folds(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> Iterator[ModelScore]:
+    """A score for each metric, the leading one first."""
+    for metric in goal.metrics:
+        test, train = [one.test[metric] for one in folds], [one.train[metric] for one in folds]
+        yield make_score(goal.name, model, data, metric, test, train)
 
 
 def _learn(goal: Goal, model: str, data: GoalData, division: Division, experiment: Experiment) -> FoldScore:
@@ -189,25 +197,34 @@ def _learn(goal: Goal, model: str, data: GoalData, division: Division, experimen
     n_train = len(division.train_rows)
     trained, tested = np.flatnonzero(is_known[:n_train]), n_train + np.flatnonzero(is_known[n_train:])
     train, label = data.learned or (data.points.take(trained), y[trained])
-    if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
+    if goal.is_class and (label == label[0]).all():  # one class is no task for a model
         return _score_guess(goal, experiment, division, label[0])
     fitted = make_learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(
         train, label
     )
-    return FoldScore(
-        test=_score_predictions(goal, y[tested], fitted.predict(data.points.take(tested))),
-        train=_score_predictions(goal, y[trained], fitted.predict(data.points.take(trained))),
+    predict = fitted.classify if goal.is_class else fitted.predict
+    test_score, train_score = (
+        _score_predictions(goal, experiment, y[rows], predict(data.points.take(rows)))
+        for rows in (tested, trained)
     )
+    return FoldScore(test_score, train_score)
 
 
 def _score_guess(goal: Goal, experiment: Experiment, division: Division, guess: Any = None) -> FoldScore:
-    """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
+    """What a guess achieves; without one, the most frequent class of the training part and the shares of its classes,
+    or its mean.
+    """
     y, is_known = _find_target(goal, experiment, division)
     n_train = len(division.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
-    if guess is None:
-        guess = np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
-    return FoldScore(test=_score_predictions(goal, test, guess), train=_score_predictions(goal, train, guess))
+    if goal.is_class:
+        labels = train if guess is None else np.array([guess])
+        classes, count = np.unique(labels, return_counts=True)
+        guess = Guess(classes[count.argmax()], classes, count / count.sum())
+    elif guess is None:
+        guess = train.mean()
+    test_score, train_score = (_score_predictions(goal, experiment, part, guess) for part in (test, train))
+    return FoldScore(test_score, train_score)
 
 
 def _find_target(
@@ -215,7 +232,7 @@ def _find_target(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target of the rows of a part (class codes, or numbers), and whether it is known."""
     column = experiment.cells[goal.target]
-    y = _encode_classes(column) if goal.metric == ACCURACY else column.cells
+    y = _encode_classes(column) if goal.is_class else column.cells
     return y[division.rows], ~column.is_missing[division.rows]
 
 
@@ -226,8 +243,13 @@ def _encode_classes(column: Column) -> NDArray[np.int64]:
     return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
 
 
-def _score_predictions(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
-    return float(np.mean(truth == guess if goal.metric == ACCURACY else np.abs(truth - guess)))
+def _score_predictions(
+    goal: Goal, experiment: Experiment, truth: NDArray[Any], guess: Any
+) -> Mapping[str, float]:
+    """The metrics of what was predicted: a guess of classes, or numbers."""
+    if not goal.is_class:
+        return score_numbers(truth, guess)
+    return score_classes(truth, guess, n_classes=experiment.n_classes(goal.target))
 
 
 # ---- the release ------------------------------------------------------------------------------------
@@ -255,7 +277,7 @@ def _measure_workload(
     found, group = {}, groups.of_row()
     for goal in experiment.goals:
         column = experiment.cells[goal.target].take(division.train_rows)
-        if goal.metric == ACCURACY:
+        if goal.is_class:
             entropy = measures.conditional_entropy(group, _encode_classes(column))
             found[f"conditional entropy of {goal.target}"] = entropy
         else:
@@ -345,10 +367,12 @@ def _test_scores(
     released: Sequence[ModelScore], raw: Sequence[ModelScore], nothing: Sequence[ModelScore]
 ) -> Iterator[PairedTest]:
     """Does the release differ from the raw data, and does it beat publishing nothing?"""
-    baseline = {score.target: score for score in nothing}
+    baseline = {(score.target, score.metric): score for score in nothing}
     for score, on_raw in zip(released, raw, strict=True):
         tests = (
             paired_test(score, on_raw, names=(RELEASE, RAW), one_sided=False),
-            paired_test(score, baseline[score.target], names=(RELEASE, NOTHING), one_sided=True),
+            paired_test(
+                score, baseline[score.target, score.metric], names=(RELEASE, NOTHING), one_sided=True
+            ),
         )
         yield from (test for test in tests if test is not None)

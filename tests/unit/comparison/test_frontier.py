@@ -30,7 +30,8 @@ from sfumato.comparison.settings import vary_policy
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
 from sfumato.evaluation.intervals import make_score
-from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
+from sfumato.evaluation.metrics import ACCURACY, ERROR
+from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.risk_utility import RiskUtilityOptions

@@ -15,7 +15,8 @@ from sfumato.comparison import Comparison, Setting, advice, as_text, compare, gu
 from sfumato.comparison.settings import combinations, vary_policy
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation.intervals import make_score
-from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
+from sfumato.evaluation.metrics import ACCURACY
+from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.options.mondrian import MondrianOptions
