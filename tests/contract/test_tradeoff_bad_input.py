@@ -85,7 +85,7 @@ def test_a_bad_option_is_refused_in_one_sentence(sfumato, here, case):
 
 BAD_REST = {
     "requirements": ("require: [k-anonymity: 2]\n", "promises nothing of groups"),
-    "a task": ("workload: [classify: disease]\n", "serves no task"),
+    "a task": ("workload: [aggregate: [mean]]\n", "serves no task"),
     "summaries": ("output: {values: summary}\n", "makes no groups to summarize"),
     "counts": ("output: {rows: counts}\n", "only diffgen publishes counts"),
 }

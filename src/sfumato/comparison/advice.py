@@ -11,7 +11,9 @@ from sfumato.evaluation.metrics import NAMES
 from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, ModelScore, format_score, format_with_interval
 from sfumato.policy.kinds import read_exactly
 
-SCALES = {"epsilon": -1, "k": 1, "l": 1}
+SCALES = {
+    "epsilon": -1, "k": 1, "l": 1, "utility-at-least": -1, "risk-at-most": -1, "lambda": 1, "specializations": -1,
+}  # fmt: skip
 """Words whose values are numbers: the more (-1: the less), the more private."""
 
 

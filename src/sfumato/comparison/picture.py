@@ -27,7 +27,7 @@ INKS = ("#1f6f8b", "#c8553d", "#6a7b3c", "#7a5c99", "#b08900", "#4a4a4a")
 MARKS = ("circle", "square", "triangle", "diamond", "wedge", "cross")
 PAPER, INK, SOFT, GREY, RULE = "#ffffff", "#33332f", "#6b6b66", "#8a8a86", "#e6e4de"
 
-RISK = "largest risk of a row: 1 / size of its group  (less to the left)"
+RISK = "largest risk of a row: 1 / rows that fit its labels  (less to the left)"
 EPSILON = "epsilon  (more private to the left)"
 
 WIDTH, HEIGHT = 330.0, 210.0  # of what is drawn in a panel

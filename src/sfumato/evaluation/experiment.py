@@ -15,7 +15,7 @@ from sfumato.evaluation.metrics import ACCURACY, ERROR, OF_CLASSES, OF_NUMBERS
 from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
 from sfumato.policy.document import Policy
-from sfumato.policy.options import kinds_in
+from sfumato.policy.options import MethodOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
@@ -173,12 +173,12 @@ class Experiment:
         return len(np.unique(column.cells[~column.is_missing]))
 
 
-def check_method(name: str) -> None:
+def check_method(method: MethodOptions) -> None:
     """Raise if releases of a method cannot be tested on rows that they were not made from."""
-    if not all(options.has_recoding for options in kinds_in({name: {}})):
+    if method.draws_rows:
         raise InputError(
-            "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
-            "Publish instead: the certificate says what its rows risk and are worth."
+            "Private risk-utility publishes some boxes of rows that it drew, and no held-out row has one for certain. "
+            "Publish instead: the certificate says how much of a table like the side table can be published."
         )
 
 

@@ -49,7 +49,7 @@ OLD_NAMES = {"mean absolute error": ERROR}
 class Guess(NamedTuple):
     """A class for each row (or one for all), and the chance of each of some ``classes`` (or the same for all rows)."""
 
-    label: Any
+    label: Ints
     classes: Ints
     chances: Floats  # (rows, classes) or (classes,)
 

@@ -33,6 +33,7 @@ from sfumato.evaluation.metrics import Guess, score_classes, score_numbers
 from sfumato.evaluation.models import make_learner
 from sfumato.evaluation.points import CategoryColumn, Column
 from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
+from sfumato.evaluation.row_boxes import GeneralizedParts
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
@@ -90,7 +91,11 @@ def score_release(
     experiment: Experiment, policy: Policy, tick: Callable[[], None]
 ) -> tuple[list[ModelScore], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
-    data_in = _private_data if policy.is_private else _release_data
+    data_in = _release_data
+    if policy.is_private:
+        data_in = _private_data
+    elif policy.method.is_row_by_row:
+        data_in = _data_row_by_row
     found: list[dict[str, float]] = []
     scores = _score_models(
         experiment, RELEASE, lambda fold, division: data_in(experiment, policy, fold, division, found), tick
@@ -124,6 +129,26 @@ def _release_data(
     columns = boxes.columns(
         points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
     )
+    return _data_of(experiment, division, columns)
+
+
+def _data_row_by_row(
+    experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
+) -> DataOf:
+    """The same of a release whose boxes are chosen row by row, those of held-out rows too."""
+    parts = GeneralizedParts.of(division.train, division.test, policy, threads=experiment.setup.threads)
+    group = parts.group_of_row()
+    found.append({**parts.measures(), **_measure_targets(group, division, experiment)})
+    columns = parts.boxes.columns(
+        points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
+    )
+    return _data_of(experiment, division, columns)
+
+
+def _data_of(
+    experiment: Experiment, division: Division, columns: Mapping[str, Mapping[str, Column]]
+) -> DataOf:
+    """Quasi-identifiers as these ``columns`` have them, others as they are."""
 
     def data_of(goal: Goal) -> GoalData:
         chosen: dict[str, Column] = {}
@@ -220,7 +245,7 @@ def _score_guess(goal: Goal, experiment: Experiment, division: Division, guess: 
     if goal.is_class:
         labels = train if guess is None else np.array([guess])
         classes, count = np.unique(labels, return_counts=True)
-        guess = Guess(classes[count.argmax()], classes, count / count.sum())
+        guess = Guess(np.asarray(classes[count.argmax()]), classes, count / count.sum())
     elif guess is None:
         guess = train.mean()
     test_score, train_score = (_score_predictions(goal, experiment, part, guess) for part in (test, train))
@@ -274,7 +299,20 @@ def _measure_workload(
     groups: Partition, policy: Policy, division: Division, experiment: Experiment
 ) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
-    found, group = {}, groups.of_row()
+    found = _measure_targets(groups.of_row(), division, experiment)
+    rows = pa.table(groups.columns()) if experiment.selections else None
+    for condition in experiment.selections:
+        where = predicate.parse(condition, policy.schema)
+        selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
+        found[f"imprecision of {condition}"] = float(selected.imprecision)
+    return found
+
+
+def _measure_targets(
+    group: NDArray[np.int64], division: Division, experiment: Experiment
+) -> dict[str, float]:
+    """How pure groups of rows to learn from are in each target; ``group`` is that of each row."""
+    found = {}
     for goal in experiment.goals:
         column = experiment.cells[goal.target].take(division.train_rows)
         if goal.is_class:
@@ -283,11 +321,6 @@ def _measure_workload(
         else:
             error = measures.mean_squared_error(group, column.cells.astype(np.float64))
             found[f"weighted mean squared error of {goal.target}"] = error
-    rows = pa.table(groups.columns()) if experiment.selections else None
-    for condition in experiment.selections:
-        where = predicate.parse(condition, policy.schema)
-        selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
-        found[f"imprecision of {condition}"] = float(selected.imprecision)
     return found
 
 
@@ -334,7 +367,7 @@ def evaluate(
     ``reading``: how the text of the tables is written. ``progress``: True shows how far the run is.
     """
     policy = Policy.of(policy)
-    check_method(policy.method.name)
+    check_method(policy.method)
     setup = Setup(folds, test, models, learn_from, seed, learners, threads, reading)
     experiment = prepare(table, policy, setup)
     policy = experiment.policy

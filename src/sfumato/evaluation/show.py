@@ -85,27 +85,20 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
         )  # fmt: skip
     yield from align(lines, indent=2)
     others = dict.fromkeys(s.metric for s in found.scores if s.target == target and not s.is_leading)
-    for metric in others:
-        yield from _beside(found, target, metric)
+    beside = [line for metric in others for line in _beside(found, target, metric)]
+    yield from align([("", "release", "raw data", "nothing"), *beside], indent=2) if beside else ()
 
 
-def _beside(found: Evaluation, target: str, metric: str) -> Iterator[str]:
+def _beside(found: Evaluation, target: str, metric: str) -> Iterator[tuple[str, ...]]:
     """Another metric of a target: the scores alone."""
     scores = [score for score in found.scores if (score.target, score.metric) == (target, metric)]
     better = "higher is better" if scores[0].more_is_better else "lower is better"
     nothing = next(score for score in scores if score.data == NOTHING)
-    lines = [(f"{NAMES[metric]}; {better}", "release", "raw data", "nothing")]
-    lines += [
-        (
-            f"  {score.model}",
-            format_with_interval(score),
-            format_with_interval(found.score(target, score.model, RAW, metric)),
-            format_with_interval(nothing),
-        )
-        for score in scores
-        if score.data == RELEASE
-    ]
-    yield from align(lines)
+    yield f"{NAMES[metric]} ({better})", "", "", ""
+    for score in scores:
+        if score.data == RELEASE:
+            raw = found.score(target, score.model, RAW, metric)
+            yield f"  {score.model}", *map(format_with_interval, (score, raw, nothing))
 
 
 def _with_sign(value: float, metric: str) -> str:

@@ -118,7 +118,7 @@ class OtherMetric:
 
     name: str
     more_is_better: bool
-    lines: tuple[tuple[str, str, str, str], ...]
+    lines: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)

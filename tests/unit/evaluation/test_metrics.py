@@ -92,7 +92,7 @@ def test_several_classes_are_scored_each_against_the_others():
 
 def test_one_guess_for_all_tells_nothing_apart():
     truth = np.array([0, 0, 1])
-    guess = Guess(0, np.array([0, 1]), np.array([0.75, 0.25]))
+    guess = Guess(np.array(0), np.array([0, 1]), np.array([0.75, 0.25]))
     found = score_classes(truth, guess, n_classes=2)
     assert found == pytest.approx({ACCURACY: 2 / 3, AUC: 0.5, BRIER: (2 * 0.25**2 + 0.75**2) / 3})
     assert score_classes(truth[:2], guess, n_classes=2)[AUC] == 0.5

@@ -305,7 +305,7 @@ def test_an_option_that_makes_no_sense_is_refused(options, sentence):
     ("more", "sentence"),
     [
         ("require: [k-anonymity: 5]", "require: risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write []."),
-        ("workload: [classify: disease]", "workload: risk-utility chooses for the owner of each row and serves no task; leave this out, or write []."),
+        ('workload: [select: "age >= 4"]', "workload: risk-utility chooses for the owner of each row and serves no task; evaluate can measure classify and regress, leave the others out."),
         ("workload: [aggregate: [mean]]", "workload: risk-utility chooses for the owner of each row"),
         ("output: {values: summary}", "output values: risk-utility makes no groups to summarize; use labels, bounds or both."),
         ("output: {rows: counts}", "output rows: only diffgen publishes counts or expanded rows; leave it out."),
@@ -313,6 +313,13 @@ def test_an_option_that_makes_no_sense_is_refused(options, sentence):
 )  # fmt: skip
 def test_what_single_rows_cannot_serve_is_refused(more, sentence):
     assert refusal("{}", more + "\n").startswith(f"Policy, line {N_LINES + 2}: {sentence}")
+
+
+def test_tasks_are_accepted_to_be_measured_and_overridden():
+    measured = policy("{}", "workload: [classify: disease]\n")
+    assert measured.method == policy().method
+    assert measured.method.overrides(measured.workload)
+    assert not measured.method.overrides(())
 
 
 def test_what_is_empty_is_no_promise():

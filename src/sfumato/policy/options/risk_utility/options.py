@@ -5,7 +5,7 @@ Everything here looks at declarations alone: nothing depends on a table. Keys: [
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import PurePath
@@ -48,6 +48,7 @@ from sfumato.policy.options.sampling_plan import NoPlan, plan
 from sfumato.policy.output import Form, Output
 from sfumato.policy.rules import ChoiceRule, Either, Exact, Text, Whole, refuse
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.workload import Classify, Regress, Task
 from sfumato.policy.yaml import Where
 
 AUTO, EXACT, CUT = "auto", "exact", "cut"
@@ -235,6 +236,10 @@ class RiskUtilityOptions(MethodOptions):
         return self.private is not None and self.private.variant == REPAIRED
 
     @property
+    def draws_rows(self) -> bool:
+        return self.private is not None
+
+    @property
     def form(self) -> Form:
         """Boxes of all rows; or of those that were drawn, if the release is private."""
         return Form.SAMPLE if self.is_private else Form.BOXES
@@ -251,6 +256,10 @@ class RiskUtilityOptions(MethodOptions):
     @classmethod
     def keep_sound(cls, _given: Mapping[str, Any], _broken: Collection[str | int]) -> None:
         """None: without one of its options another may be wrong."""
+
+    def overrides(self, workload: Sequence[Task]) -> bool:
+        """Boxes are chosen by risk and utility, whatever the tasks are."""
+        return bool(workload)
 
     def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
         """The options make sense together and with the columns, and the rest of the policy is served."""
@@ -508,10 +517,16 @@ def _check_rest(options: RiskUtilityOptions, policy: RestOfPolicy, mistakes: Mis
                 "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
             )
     with mistakes.collect():
-        if policy.workload:
+        if options.private is not None and policy.workload:
             raise Misfit(
                 ("workload",),
-                "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
+                "private risk-utility publishes quasi-identifiers alone and serves no task; leave this out, or write [].",
+            )
+        if not all(isinstance(task, Classify | Regress) for task in policy.workload):
+            raise Misfit(
+                ("workload",),
+                "risk-utility chooses for the owner of each row and serves no task; evaluate can measure classify and "
+                "regress, leave the others out.",
             )
     for attribute in policy.schema if options.private is not None else ():
         with mistakes.collect():
