@@ -166,12 +166,15 @@ def test_rows_that_are_generalized_for_themselves_are_compared_with_groups():
 def test_options_of_risk_utility_are_varied_and_its_side_table_is_kept():
     options = RiskUtilityOptions(side_table="v.csv", side_path="/somewhere/v.csv")
     policy = replace(POLICY, requirements=(), method=options)
-    varied = vary_policy(policy, {"utility-at-least": "6/17"}).method
+    varied = vary_policy(policy, {"utility-at-least": "6/17"}).options_for(RiskUtilityOptions)
     assert (varied.utility_at_least, varied.side_path) == (Fraction(6, 17), "/somewhere/v.csv")
     limited = replace(policy, method=replace(options, objective="most-utility", risk_at_most=Fraction(1)))
-    assert vary_policy(limited, {"risk-at-most": "0.05"}).method.risk_at_most == Fraction(1, 20)
+    varied = vary_policy(limited, {"risk-at-most": "0.05"}).options_for(RiskUtilityOptions)
+    assert varied.risk_at_most == Fraction(1, 20)
     priced = replace(options, objective="lagrangian", price=Fraction(1), floor=Fraction(1))
-    varied = vary_policy(replace(policy, method=priced), {"lambda": "0.5", "kappa": "2"}).method
+    varied = vary_policy(replace(policy, method=priced), {"lambda": "0.5", "kappa": "2"}).options_for(
+        RiskUtilityOptions
+    )
     assert (varied.price, varied.kappa) == (Fraction(1, 2), 2)
     assert settings.combinations(policy, {"method": ("risk-utility", "mondrian"), "k": ("5",)}) == [
         {"method": "risk-utility"},

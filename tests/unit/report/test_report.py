@@ -911,7 +911,7 @@ def test_other_metrics_stand_beside_the_leading_one(release):
     page = Page(render(evaluated(release, *SCORES, *others)))
     words = page.words()
     assert (
-        "area under the ROC curve Model Nothing Release Raw rows decision tree 0.500 ± 0.000 0.810 ± 0.025"
+        "Area under the ROC curve Model Nothing Release Raw rows decision tree 0.500 ± 0.000 0.810 ± 0.025"
         in words
     )
     assert (
