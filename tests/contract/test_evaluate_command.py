@@ -53,8 +53,11 @@ def test_evaluate_writes_json_that_reads_back(sfumato, here, table, policy):
 def test_evaluate_writes_csv_of_all_folds(sfumato, here, table, policy):
     assert sfumato("evaluate", table, "--policy", policy, *FEW, "--out", "e.csv").code == 0
     lines = pacsv.read_csv(here / "e.csv").to_pylist()
-    assert [(line["data"], line["fold"]) for line in lines[:6]] == [
-        (data, fold) for data in ("release", "raw", "nothing") for fold in (1, 2)
+    assert [(line["data"], line["metric"], line["fold"]) for line in lines[:18]] == [
+        (data, metric, fold)
+        for data in ("release", "raw", "nothing")
+        for metric in ("accuracy", "auc", "brier")
+        for fold in (1, 2)
     ]
 
 
