@@ -53,8 +53,11 @@ def test_evaluate_writes_json_that_reads_back(sfumato, here, table, policy):
 def test_evaluate_writes_csv_of_all_folds(sfumato, here, table, policy):
     assert sfumato("evaluate", table, "--policy", policy, *FEW, "--out", "e.csv").code == 0
     lines = pacsv.read_csv(here / "e.csv").to_pylist()
-    assert [(line["data"], line["fold"]) for line in lines[:6]] == [
-        (data, fold) for data in ("release", "raw", "nothing") for fold in (1, 2)
+    assert [(line["data"], line["metric"], line["fold"]) for line in lines[:18]] == [
+        (data, metric, fold)
+        for data in ("release", "raw", "nothing")
+        for metric in ("accuracy", "auc", "brier")
+        for fold in (1, 2)
     ]
 
 
@@ -143,7 +146,7 @@ def test_compare_prints_a_table_with_advice_and_writes_four_files(sfumato_proces
         "301",
         "301",
     ]
-    assert pacsv.read_csv(here / "frontier" / "frontier.csv").num_rows == 6
+    assert pacsv.read_csv(here / "frontier" / "frontier.csv").num_rows == 4 * 3 + 2  # a line for each metric
 
 
 @pytest.mark.parametrize(
@@ -154,7 +157,11 @@ def test_compare_prints_a_table_with_advice_and_writes_four_files(sfumato_proces
         (("--vary", "l=2"), "no diversity whose l could vary"),
         (("--vary", "epsilon=1"), "add --vary method=diffgen"),
         (("--vary", "method=diffgen"), "needs an epsilon"),
-        (("--vary", "method=risk-utility"), "risk-utility has no recoding"),
+        (("--vary", "kappa=1"), "--vary kappa is an option that none of these methods has: mondrian"),
+        (
+            ("--vary", "method=risk-utility", "--vary", "k=2"),
+            "the method risk-utility makes none; vary utility-at-least",
+        ),
         ((), "Missing option '--vary'"),
         (("--vary", "k=2", "--models", "oracle"), "There is no model 'oracle'"),
     ],

@@ -43,6 +43,15 @@ BAD_OPTIONS = {
     "weights in a text": ("weights: {column: disease}", "add type: number to it"),
     "unknown optimizer": ("optimizer: exakt", "Did you mean 'exact'?"),
     "optimizer of another objective": ("optimizer: cut", "cut serves the objective lagrangian only"),
+    "no limit of risk": ("objective: most-utility", "needs a limit, such as risk-at-most: 0.05"),
+    "a limit below 0": ("objective: most-utility, risk-at-most: -1", "risk-at-most: must be a number from 0 to 1e9"),
+    "a limit of another objective": ("risk-at-most: 0.1", "only the objective most-utility has it"),
+    "a threshold beside a limit": ("objective: most-utility, risk-at-most: 0.1, utility-at-least: 0.5", "only the objective threshold has it"),
+    "a price beside a limit": ("objective: most-utility, risk-at-most: 0.1, lambda: 1", "the objective most-utility has no price of risk"),
+    "a limit by the genetic search": ("objective: most-utility, risk-at-most: 0.1, optimizer: genetic", "for most-utility choose auto or exact or probing"),
+    "a limit that no row can keep": ("objective: most-utility, risk-at-most: 0.1, floor: 1", "3 rows have more even when they are suppressed: up to 0.333333"),
+    "a limit in private": (f"objective: most-utility, risk-at-most: 0.1, {WITH_SIDE}, {PRIVATE}", "may have no solution for a row, and an error would tell of that row"),
+    "a limit for the paper's sampling": ("objective: most-utility, risk-at-most: 0.1, private: {epsilon: 1.0, delta: 1.0e-6, variant: paper}", "the paper knows no objective most-utility"),
     "kappa not whole": ("objective: lagrangian, lambda: 1, floor: 1, kappa: 0.5", "kappa: must be a whole number"),
     "utility that falls": ("utility: {zip: [3, 1]}", "must not fall from the root to the leaves"),
     "unknown option": ("utlity: log", "Did you mean 'utility'?"),
@@ -76,7 +85,7 @@ def test_a_bad_option_is_refused_in_one_sentence(sfumato, here, case):
 
 BAD_REST = {
     "requirements": ("require: [k-anonymity: 2]\n", "promises nothing of groups"),
-    "a task": ("workload: [classify: disease]\n", "serves no task"),
+    "a task": ("workload: [aggregate: [mean]]\n", "serves no task"),
     "summaries": ("output: {values: summary}\n", "makes no groups to summarize"),
     "counts": ("output: {rows: counts}\n", "only diffgen publishes counts"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import operator
 from fractions import Fraction
 
 import pandas as pd
@@ -30,7 +31,7 @@ import sfumato as sf
 from sfumato.cli.promises import promises
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
-from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, SERVES, THRESHOLD
+from sfumato.policy.options.risk_utility import LAGRANGIAN, LOG_RISK, MOST_UTILITY, SERVES, THRESHOLD
 from sfumato.publishing import Request, publish_to
 from sfumato.release.release import Release
 from sfumato.table.write import write_table
@@ -38,7 +39,12 @@ from sfumato.verify.folder import verify_folder
 
 PEOPLE, OTHERS = people(), people(50, seed=2)
 ROWS, SIDE = PEOPLE.to_pylist(), OTHERS.to_pylist()
-PRICES = {THRESHOLD: "", LAGRANGIAN: ", lambda: 0.02, floor: 0.5", LOG_RISK: ", lambda: 1, floor: 0.5"}
+PRICES = {
+    THRESHOLD: "",
+    LAGRANGIAN: ", lambda: 0.02, floor: 0.5",
+    LOG_RISK: ", lambda: 1, floor: 0.5",
+    MOST_UTILITY: ", risk-at-most: 0.25",
+}
 FITTING = [(optimizer, objective) for optimizer, served in SERVES.items() for objective in served]
 
 
@@ -77,7 +83,9 @@ def test_every_optimizer_publishes_ancestors_of_each_row_and_verifies(optimizer,
     risks = [
         risk(box, SIDE, own=int(is_lacking(row, SIDE))) for row, box in zip(ROWS, boxes(release), strict=True)
     ]
-    if objective == THRESHOLD:  # no floor
+    if objective == MOST_UTILITY:
+        assert max(risks) <= Fraction(1, 4)
+    if objective in (THRESHOLD, MOST_UTILITY):  # no floor
         assert figures["risk"]["mean"] == pytest.approx(float(sum(risks) / len(risks)))
         assert figures["risk"]["greatest"] == pytest.approx(float(max(risks)))
 
@@ -256,12 +264,51 @@ def test_the_command_says_what_rows_risk_and_are_worth(sfumato, here):
     assert (done.code, done.err) == (0, "")
     for words in (
         "out: 60 rows in ", " different boxes, verified.", "utility: each row keeps at least ", " (50% was asked), ",
-        "risk: ", " on average (raw table: ", "optimal: proved for 60 of 60 rows",
+        "risk of a row, before and after: ", " on average, ", "Risks are weighted", "optimal: proved for 60 of 60 rows",
         "optimizer exact: the cube of all generalizations has about ",
     ):  # fmt: skip
         assert words in done.out
     assert sfumato("apply", "out", "people.csv", "--out", "x.csv").code == 2
     assert names(here) == ["out", "people.csv", "policy.yaml"]
+
+
+def test_most_utility_keeps_its_limit_for_each_row_and_verify_counts_it(sfumato, here):
+    write_table(PEOPLE, here / "people.csv")
+    text = policy_text("objective: most-utility, risk-at-most: 0.25")
+    (here / "policy.yaml").write_text(text, encoding="utf-8")
+    done = sfumato("publish", "people.csv", "--policy", "policy.yaml", "--out", "out")
+    assert (done.code, done.err) == (0, "")
+    assert " (0.25 is allowed)" in done.out
+    certificate = json.loads((here / "out" / "certificate.json").read_text(encoding="utf-8"))
+    assert certificate["claims"]["utility"]["risk-at-most"] == "1/4"
+    assert "promise" not in certificate
+    assert certificate["figures"]["tradeoff"]["risk"]["greatest"] <= 0.25
+    verified = sfumato("verify", "out", "--side-table", "people.csv")
+    assert verified.code == 0
+    assert "ok    every row has a risk of at most 0.25" in verified.out
+    assert "ok    the histogram of risk is what the rows have" in verified.out
+    raised = text.replace("0.25", "0.5")
+    (here / "out" / "policy.yaml").write_text(raised, encoding="utf-8")
+    assert sfumato("verify", "out").code == 1
+
+
+@pytest.mark.parametrize("limit", [Fraction(0), Fraction(1, 20), Fraction(1, 4), Fraction(1, 3), Fraction(3)])
+@pytest.mark.parametrize("optimizer", ["auto", "exact", "probing"])
+def test_no_box_of_most_utility_has_more_risk_and_no_other_tells_more(limit, optimizer):
+    options = f"objective: most-utility, risk-at-most: {limit}, optimizer: {optimizer}"
+    found = boxes(sf.publish(PEOPLE, policy_of(options)))
+    utilities = [sum(map(depth, QUASI, box)) for box in found]
+    best = [
+        max(
+            sum(map(depth, QUASI, box))
+            for box in itertools.product(*(chain(name, row[name]) for name in QUASI))
+            if risk(box, ROWS) <= limit
+        )
+        for row in ROWS
+    ]
+    assert all(risk(box, ROWS) <= limit for box in found)
+    assert utilities == best or optimizer == "probing"
+    assert all(map(operator.le, utilities, best))
 
 
 def test_a_lagrangian_of_all_or_nothing_is_called_that():

@@ -12,7 +12,8 @@ from people import CONDITION, PEOPLE, REQUIREMENTS, WORKLOADS, the_policy
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.evaluation.intervals import make_score
-from sfumato.evaluation.result import ACCURACY, RELEASE, Evaluation
+from sfumato.evaluation.metrics import ACCURACY
+from sfumato.evaluation.result import RELEASE, Evaluation
 from sfumato.policy import predicate
 from sfumato.release.query.select import matches
 from sfumato.table.opening import open_table

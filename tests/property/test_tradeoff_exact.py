@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import lagrangians, log_risks, problems, thresholds
+from tradeoff_cases import lagrangians, log_risks, problems, risk_limits, thresholds
 
 from sfumato.methods.risk_utility.optimizers import exact, tuples
 
@@ -23,8 +23,8 @@ def assert_consistent(problem, solution):
     assert solution.is_proved.all()
 
 
-def assert_least_risk(problem, objective, solution):
-    """The least risk there is, then the most utility, then the least levels: nothing else will do."""
+def assert_exact(problem, objective, solution):
+    """What is asked for, then the least of what breaks ties, then the least levels: nothing else will do."""
     assert_consistent(problem, solution)
     for row, levels in zip(solution.which.tolist(), solution.levels.tolist(), strict=True):
         assert tuple(levels) == naive.best(problem, objective, row)[2]
@@ -41,7 +41,24 @@ def assert_greatest(problem, objective, solution):
 @given(problems(), thresholds)
 @EXAMPLES
 def test_a_threshold_is_met_with_the_least_risk_there_is(problem, objective):
-    assert_least_risk(problem, objective, exact.solve(problem, objective, threads=1))
+    assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(st.data())
+@EXAMPLES
+def test_most_utility_is_as_much_as_a_limit_of_risk_allows(data):
+    problem = data.draw(problems())
+    objective = data.draw(risk_limits(problem))
+    assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(problems(personal=False), st.data())
+@settings(max_examples=30)
+def test_rows_that_seek_one_by_one_find_the_same_utility_within_a_limit(problem, data):
+    objective = data.draw(risk_limits(problem))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tuples, "MOST_CLASSES", 0)
+        assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
 
 
 @given(st.data())
@@ -63,7 +80,7 @@ def test_log_risk_is_as_great_as_there_is(problem, objective):
 def test_rows_of_many_kinds_seek_one_by_one_and_find_the_same(problem, objective):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tuples, "MOST_CLASSES", 0)
-        assert_least_risk(problem, objective, exact.solve(problem, objective, threads=1))
+        assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
 
 
 @given(problems(), thresholds, st.data())
@@ -94,4 +111,4 @@ def test_the_work_may_be_shared_out_by_any_number_of_columns(data):
     objective = data.draw(thresholds)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "LEAST_TASKS", data.draw(st.sampled_from([1, 3, 10**6])))
-        assert_least_risk(problem, objective, exact.solve(problem, objective, threads=2))
+        assert_exact(problem, objective, exact.solve(problem, objective, threads=2))

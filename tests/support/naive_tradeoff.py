@@ -10,7 +10,14 @@ import itertools
 import math
 from fractions import Fraction
 
-from sfumato.methods.risk_utility.problem import Lagrangian, LatticeProblem, LogRisk, Objective, Threshold
+from sfumato.methods.risk_utility.problem import (
+    Lagrangian,
+    LatticeProblem,
+    LogRisk,
+    MostUtility,
+    Objective,
+    Threshold,
+)
 
 
 def generalizations(problem: LatticeProblem, row: int):
@@ -64,10 +71,17 @@ def is_feasible(problem: LatticeProblem, objective: Threshold, row: int, utility
     return utility >= max(least, least + objective.at_least * (raw - least) - slack)
 
 
+def risk(problem: LatticeProblem, covered: int, weight: int) -> Fraction:
+    """Phi / |rho| in real units; who is covered by nobody counts as one."""
+    return Fraction(weight) * Fraction(problem.weight_unit) / max(covered, 1)
+
+
 def worth(problem: LatticeProblem, objective: Objective, covered: int, weight: int, utility: int):
     """What is best is greatest: an exact number, but for logarithms."""
     if isinstance(objective, Threshold):
         return -Fraction(weight, max(covered, 1))
+    if isinstance(objective, MostUtility):
+        return utility, -risk(problem, covered, weight)
     real_weight = Fraction(weight) * Fraction(problem.weight_unit)
     real_utility = Fraction(utility) * Fraction(problem.utility_unit)
     if isinstance(objective, Lagrangian):
@@ -77,11 +91,16 @@ def worth(problem: LatticeProblem, objective: Objective, covered: int, weight: i
 
 
 def best(problem: LatticeProblem, objective: Objective, row: int):
-    """(worth, utility, levels) of the best generalization: worth, then utility, then the least levels."""
+    """(worth, utility, levels) of the best generalization: worth, then utility, then the least levels.
+
+    None where a limit of risk allows none.
+    """
     found = None
     for levels in generalizations(problem, row):
         covered, weight, utility = measure(problem, row, levels)
         if isinstance(objective, Threshold) and not is_feasible(problem, objective, row, utility):
+            continue
+        if isinstance(objective, MostUtility) and risk(problem, covered, weight) > objective.at_most:
             continue
         key = (
             worth(problem, objective, covered, weight, utility),
@@ -90,7 +109,8 @@ def best(problem: LatticeProblem, objective: Objective, row: int):
         )
         if found is None or key > found:
             found = key
-    assert found is not None
+    if found is None:
+        return None
     return found[0], found[1], tuple(-level for level in found[2])
 
 

@@ -16,6 +16,7 @@ from sfumato.methods.risk_utility.problem import (
     Lagrangian,
     LatticeProblem,
     LogRisk,
+    MostUtility,
     Solution,
     Threshold,
     problem_of,
@@ -110,6 +111,22 @@ log_risks = st.builds(
 )
 
 
+@st.composite
+def risk_limits(draw, problem: LatticeProblem) -> MostUtility:
+    """A limit that some generalization of some row reaches exactly, or nearly, and that every row can keep."""
+    row = draw(st.integers(0, problem.n - 1))
+    levels = draw(st.sampled_from(list(naive.generalizations(problem, row))))
+    covered, weight, _ = naive.measure(problem, row, levels)
+    limit = naive.risk(problem, covered, weight) * draw(
+        st.sampled_from([Fraction(1), Fraction(999, 1000), Fraction(10, 7), Fraction(3)])
+    )
+    top = problem.suppressed(np.arange(problem.n))
+    least = max(
+        naive.risk(problem, *each) for each in zip(top.covered.tolist(), top.weight.tolist(), strict=True)
+    )
+    return MostUtility(max(limit, least))
+
+
 def table(trees, *rows, side=None, **options) -> LatticeProblem:
     """A problem of some columns; rows are codes, leaves from left to right."""
     domains = [
@@ -144,16 +161,22 @@ def wide_problem(
     return problem_of(domains, codes.astype(np.uint32), **options)
 
 
-def check_search(problem: LatticeProblem, objective: Threshold, solution: Solution) -> None:
-    """What a search found has enough utility and is measured right; nothing beats the best, and proved ones are it."""
-    need = problem.need(objective.at_least)[solution.which]
+def check_search(problem: LatticeProblem, objective: Threshold | MostUtility, solution: Solution) -> None:
+    """What a search found is as it must be and is measured right; nothing beats the best, and proved ones are it."""
     measured = problem.solution(solution.levels, which=solution.which)
-    assert np.all(solution.utility >= need)
+    if isinstance(objective, Threshold):
+        assert np.all(solution.utility >= problem.need(objective.at_least)[solution.which])
     for name in ("covered", "weight", "utility"):
         assert getattr(solution, name).tolist() == getattr(measured, name).tolist()
     for i, row in enumerate(solution.which.tolist()):
+        covered, weight, utility = (
+            int(part[i]) for part in (solution.covered, solution.weight, solution.utility)
+        )
         best = naive.best(problem, objective, row)[0]
-        found = naive.worth(problem, objective, int(solution.covered[i]), int(solution.weight[i]), 0)
+        found = naive.worth(problem, objective, covered, weight, utility)
+        if isinstance(objective, MostUtility):  # ties of utility are not told apart by a search
+            assert naive.risk(problem, covered, weight) <= objective.at_most
+            best, found = best[0], found[0]
         assert found <= best
         assert found == best or not solution.is_proved[i]
 

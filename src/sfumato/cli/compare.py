@@ -19,8 +19,9 @@ if TYPE_CHECKING:
 @click.argument("table")
 @policy_option
 @click.option("--vary", "vary", multiple=True, required=True, metavar="WORD=A,B,...",
-              help="k, l, epsilon, method, criterion, suppress or workload (on, off), such as k=2,5,10; "
-                   "may stand several times.")  # fmt: skip
+              help="k, l, epsilon, method, suppress, workload (on, off), or an option of a method (criterion, "
+                   "specializations, score, utility-at-least, risk-at-most, lambda, kappa), such as k=2,5,10; may stand "
+                   "several times.")  # fmt: skip
 @click.option(
     "--folds", type=click.IntRange(min=2), default=3, show_default=True, help="Parts to hold out in turn."
 )

@@ -10,7 +10,7 @@ from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
 from sfumato.release.certificate import Privacy, Sampling
 from sfumato.release.release import Release
-from sfumato.verify.risk_utility.claims import TRADEOFF
+from sfumato.verify.risk_utility.claims import TRADEOFF, WEIGHTED
 
 ALL_OR_NOTHING = 0.95
 """A share of the rows so large that hardly any has a generalization between raw and suppressed."""
@@ -48,10 +48,14 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         f"{_round_down(share['mean'])} on average"
     )
     risk, raw = found["risk"], found["raw risk"]
+    limit = options.risk_at_most
+    allowed = "" if limit is None else f" ({float(limit):.6g} is allowed)"
     yield (
-        f"risk: {risk['mean']:.4g} on average (raw table: {raw['mean']:.4g}), "
-        f"{risk['greatest']:.4g} at most (raw table: {raw['greatest']:.4g})"
+        f"risk of a row, before and after: {raw['mean']:.4g} and {risk['mean']:.4g} on average, "
+        f"{raw['greatest']:.4g} and {risk['greatest']:.4g} at most{allowed}"
     )
+    if max(raw["greatest"], risk["greatest"]) > 1:
+        yield WEIGHTED
     yield f"optimal: proved for {found['proved']:,} of {number_of(n_rows, 'row')}"
     yield f"optimizer {found['optimizer']}: {found['reason']}"
     if found["suppressed"]:

@@ -7,10 +7,13 @@ from itertools import pairwise
 
 from sfumato.comparison.result import MEASURE, Comparison, Setting
 from sfumato.evaluation.intervals import half_width
+from sfumato.evaluation.metrics import NAMES
 from sfumato.evaluation.result import OUTSIDE_THE_BUDGET, ModelScore, format_score, format_with_interval
 from sfumato.policy.kinds import read_exactly
 
-SCALES = {"epsilon": -1, "k": 1, "l": 1}
+SCALES = {
+    "epsilon": -1, "k": 1, "l": 1, "utility-at-least": -1, "risk-at-most": -1, "lambda": 1, "specializations": -1,
+}  # fmt: skip
 """Words whose values are numbers: the more (-1: the less), the more private."""
 
 
@@ -23,10 +26,10 @@ def _sentences(found: Comparison) -> Iterator[str]:
     if not found.met:
         yield "None of these settings can be met; ask for less, or add rows."
         return
-    for target in dict.fromkeys(score.target for score in found.raw):
+    for target in dict.fromkeys(score.target for score in found.leading):
         told = _advise_on_target(found, target, best_model(found, target))
         yield from (sentence if sentence.startswith(target) else _capital(sentence) for sentence in told)
-    if not found.raw:
+    if not found.leading:
         yield from _advise_without_target(found)
     if len(found.met) < len(found.settings):
         n = len(found.settings) - len(found.met)
@@ -41,7 +44,7 @@ def _capital(sentence: str) -> str:
 
 def best_model(found: Comparison, target: str) -> str:
     """The model that does best on these releases: the advice is about this one, the table shows all."""
-    models = [score.model for score in found.raw if score.target == target]
+    models = [score.model for score in found.leading if score.target == target]
     return min(models, key=lambda model: sum(_loss(setting.score(target, model)) for setting in found.met))
 
 
@@ -91,7 +94,7 @@ def _is_worse(score: ModelScore, best: ModelScore) -> bool:
 def _advise_on_target(found: Comparison, target: str, model: str) -> Iterator[str]:
     raw, nothing = found.of_raw(target, model), found.of_nothing(target)
     yield (
-        f"{target} ({model}, {raw.metric}): the raw data reach {format_with_interval(raw)}, "
+        f"{target} ({model}, {NAMES[raw.metric]}): the raw data reach {format_with_interval(raw)}, "
         f"publishing nothing {format_with_interval(nothing)}."
     )
     worth = [s for s in found.met if _is_worse(nothing, s.score(target, model))]

@@ -1,7 +1,8 @@
 """Comparison of several policies on the same table: the risk of each, and its utility.
 
 Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
-1 / size of the group, the largest over all rows and the mean. A differentially private release has no groups, and
+1 / size of the group, the largest over all rows and the mean; where boxes are chosen row by row, 1 / rows of the
+side table that fit the box, whatever the weights. A differentially private release has no groups, and
 epsilon stands in place of the risk. Utility is that of :mod:`sfumato.evaluation`,
 on the same folds for every setting, so that differences between settings are paired.
 """
@@ -9,6 +10,7 @@ on the same folds for every setting, so that differences between settings are pa
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,10 +20,11 @@ from sfumato.comparison.result import Comparison, Setting
 from sfumato.comparison.settings import combinations, read_vary, vary_policy
 from sfumato.comparison.show import as_html
 from sfumato.errors import PolicyError, PromiseError
-from sfumato.evaluation.experiment import Experiment, Setup, points_of, prepare
+from sfumato.evaluation.experiment import Experiment, Setup, check_method, points_of, prepare
 from sfumato.evaluation.intervals import paired_test
 from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluation.result import PairedTest
+from sfumato.evaluation.row_boxes import count_alike
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.table.reading import AS_USUAL, Reading
@@ -106,18 +109,24 @@ def _setting(
         if chosen.is_private:
             scores, measures = score_release(experiment, chosen, tick)
             return Setting(choices, scores=tuple(scores), measures=measures)
-        size = methods.partition(experiment.source, chosen, threads=experiment.setup.threads).size
+        check_method(chosen.method)
+        risks = _risks(experiment, chosen)
         scores, measures = score_release(experiment, chosen, tick)
     except (PolicyError, PromiseError) as error:
         return Setting(choices, problem=str(error))
-    return Setting(
-        choices,
-        largest_risk=1 / int(size.min()),
-        mean_risk=len(size) / int(size.sum()),  # over the rows: each group's risks add up to 1
-        groups=len(size),
-        scores=tuple(scores),
-        measures=measures,
-    )
+    return Setting(choices, **risks, scores=tuple(scores), measures=measures)
+
+
+def _risks(experiment: Experiment, policy: Policy) -> dict[str, Any]:
+    """The risks of a release of the whole table, over its rows, and how many groups or boxes there are."""
+    threads = experiment.setup.threads
+    if policy.method.is_row_by_row:
+        alike, n_boxes = count_alike(experiment.source, policy, threads=threads)
+        mean = math.fsum(1 / alike) / len(alike)
+        return {"largest_risk": 1 / int(alike.min()), "mean_risk": mean, "groups": n_boxes}
+    size = methods.partition(experiment.source, policy, threads=threads).size
+    mean = len(size) / int(size.sum())  # each group's risks add up to 1
+    return {"largest_risk": 1 / int(size.min()), "mean_risk": mean, "groups": len(size)}
 
 
 def _tests(settings: Sequence[Setting]) -> Iterator[PairedTest]:

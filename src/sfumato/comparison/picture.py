@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from sfumato.comparison.advice import scale_of, series
 from sfumato.comparison.result import MEASURE, Comparison, Setting
-from sfumato.evaluation.result import ACCURACY
+from sfumato.evaluation.metrics import ACCURACY, NAMES
 from sfumato.report.svg import nice_step, shorten, tag
 from sfumato.table.files import replace_atomically
 
@@ -27,7 +27,7 @@ INKS = ("#1f6f8b", "#c8553d", "#6a7b3c", "#7a5c99", "#b08900", "#4a4a4a")
 MARKS = ("circle", "square", "triangle", "diamond", "wedge", "cross")
 PAPER, INK, SOFT, GREY, RULE = "#ffffff", "#33332f", "#6b6b66", "#8a8a86", "#e6e4de"
 
-RISK = "largest risk of a row: 1 / size of its group  (less to the left)"
+RISK = "largest risk of a row: 1 / rows that fit its labels  (less to the left)"
 EPSILON = "epsilon  (more private to the left)"
 
 WIDTH, HEIGHT = 330.0, 210.0  # of what is drawn in a panel
@@ -243,7 +243,7 @@ class Panel:
 def drawing_of(found: Comparison) -> Drawing:
     """A line of panels for each target, one for each model; where there are two kinds of settings, two."""
     kinds = sorted({setting.is_private for setting in found.met})
-    named: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.raw]
+    named: list[tuple[str | None, str | None]] = [(score.target, score.model) for score in found.leading]
     panels = [Panel(*names, is_private) for is_private in kinds for names in named or [(None, None)]]
     rows = {
         target: [panel for panel in panels if panel.target == target] for target, _ in named or [(None, None)]
@@ -286,7 +286,7 @@ def _utility_label(found: Comparison, target: str | None) -> str:
     if target is None:
         return "normalized certainty penalty (less is better)"
     metric = found.of_nothing(target).metric
-    return f"{shorten(target, 24)}: {metric}" + (", %" if metric == ACCURACY else " (less is better)")
+    return f"{shorten(target, 24)}: {NAMES[metric]}" + (", %" if metric == ACCURACY else " (less is better)")
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,8 +49,9 @@ class Setting:
         """What should be small for privacy: epsilon, or else the largest risk."""
         return float(read_exactly(self.choices["epsilon"])) if self.is_private else self.largest_risk
 
-    def score(self, target: str, model: str) -> ModelScore:
-        return next(s for s in self.scores if (s.target, s.model) == (target, model))
+    def score(self, target: str, model: str, metric: str | None = None) -> ModelScore:
+        """Of this model by this metric, or by the leading one."""
+        return _score_of(self.scores, target, metric, model)
 
     @property
     def risks(self) -> dict[str, Any]:
@@ -73,6 +74,19 @@ class Setting:
             "scores": [score.model_dump(mode="json") for score in self.scores],
             "measures": dict(self.measures or {}),
         }
+
+
+def _score_of(
+    scores: Sequence[ModelScore], target: str, metric: str | None, model: str | None = None
+) -> ModelScore:
+    """The score of a target (and a model) by a metric, or by the leading one."""
+    return next(
+        score
+        for score in scores
+        if score.target == target
+        and model in (None, score.model)
+        and (score.is_leading if metric is None else score.metric == metric)
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -107,20 +121,25 @@ class Comparison:
         """Those of them that are differentially private, or are not, as this one is."""
         return tuple(other for other in self.met if other.is_private == setting.is_private)
 
-    def of_raw(self, target: str, model: str) -> ModelScore:
-        return next(s for s in self.raw if (s.target, s.model) == (target, model))
+    @property
+    def leading(self) -> tuple[ModelScore, ...]:
+        """The scores of the raw data by the metric that pictures and advice are about: one for each target and model."""
+        return tuple(score for score in self.raw if score.is_leading)
 
-    def of_nothing(self, target: str) -> ModelScore:
-        return next(s for s in self.nothing if s.target == target)
+    def of_raw(self, target: str, model: str, metric: str | None = None) -> ModelScore:
+        return _score_of(self.raw, target, metric, model)
 
-    def is_on_frontier(self, setting: Setting, target: str, model: str) -> bool:
+    def of_nothing(self, target: str, metric: str | None = None) -> ModelScore:
+        return _score_of(self.nothing, target, metric)
+
+    def is_on_frontier(self, setting: Setting, target: str, model: str, metric: str | None = None) -> bool:
         """No other setting is at least as useful at less risk, or more useful at no more risk.
 
         Epsilon is compared with epsilon alone, and risk with risk.
         """
 
         def place(one: Setting) -> tuple[float, float]:
-            score = one.score(target, model)
+            score = one.score(target, model, metric)
             return -score.mean if score.more_is_better else score.mean, one.exposure
 
         loss, risk = place(setting)
@@ -145,7 +164,7 @@ class Comparison:
         return json.dumps(self.as_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
     def to_table(self) -> pa.Table:
-        """A line for each setting, target and model."""
+        """A line for each setting, target, model and metric."""
         return pa.Table.from_pylist(list(self._lines()), self._arrow_schema())
 
     def _arrow_schema(self) -> pa.Schema:
@@ -185,7 +204,7 @@ class Comparison:
                     "mean": score.mean,
                     "half_width": score.half_width,
                     "train_mean": score.train_mean,
-                    "raw_mean": self.of_raw(score.target, score.model).mean,
-                    "nothing_mean": self.of_nothing(score.target).mean,
-                    "on_frontier": self.is_on_frontier(setting, score.target, score.model),
+                    "raw_mean": self.of_raw(score.target, score.model, score.metric).mean,
+                    "nothing_mean": self.of_nothing(score.target, score.metric).mean,
+                    "on_frontier": self.is_on_frontier(setting, score.target, score.model, score.metric),
                 }

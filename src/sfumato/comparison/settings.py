@@ -5,25 +5,28 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
-from typing import TypeGuard
+from dataclasses import replace
+from typing import Any, TypeGuard
 
 from sfumato.errors import InputError, did_you_mean
-from sfumato.evaluation.experiment import check_method
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import read_exactly
+from sfumato.policy.model import rules_of
 from sfumato.policy.options import OPTIONS, MethodOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.suppress import SHARE, Suppress
 from sfumato.policy.workload import Aggregate, Select
+from sfumato.policy.yaml import core
 
-METHODS = tuple(name for name, options in OPTIONS.items() if options.has_recoding)
-"""The methods that can be compared: their recoding says what held-out rows would have been published as."""
+METHODS = tuple(OPTIONS)
 OF_GROUPS = ("k", "l")
-"""Words that say what must hold of groups; a private release has none. ``epsilon`` is for private ones alone."""
-OPTION_WORDS = ("criterion",)
+"""Words that say what must hold of groups; private releases have none, and boxes that are chosen row by row are none.
+``epsilon`` is for private ones alone."""
+OPTION_WORDS = (
+    "criterion", "specializations", "score", "utility-at-least", "risk-at-most", "lambda", "kappa",
+)  # fmt: skip
 """Options of methods that can be varied, by their names in a policy; a method without one is tried as it is."""
 
 
@@ -92,8 +95,9 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
                 choices.pop(word, None)
         if not OPTIONS[own].may_leave_rows_out:
             choices.pop("suppress", None)
-        if OPTIONS[own].spends_epsilon:
+        if not _makes_groups(own):
             choices = {word: choice for word, choice in choices.items() if word not in OF_GROUPS}
+        if OPTIONS[own].spends_epsilon:
             choices["epsilon"] = choices.get("epsilon") or _epsilon_of(policy)
         else:
             choices.pop("epsilon", None)
@@ -104,8 +108,6 @@ def combinations(policy: Policy, vary: Mapping[str, Sequence[str]]) -> list[dict
 def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
     """Raise where a word fits none of the methods, or a method lacks what makes it private."""
     methods = vary.get("method", (policy.method.name,))
-    for name in methods:
-        check_method(name)
     for word in OPTION_WORDS:
         if word in vary and not any(has_option(name, word) for name in methods):
             raise InputError(
@@ -113,8 +115,8 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
             )
     if "suppress" in vary and not any(OPTIONS[name].may_leave_rows_out for name in methods):
         raise InputError(f"None of these methods leaves rows out: {', '.join(methods)}; leave out suppress.")
-    others = [name for name in methods if not OPTIONS[name].spends_epsilon]
-    has_private = len(others) < len(methods)
+    others = [name for name in methods if _makes_groups(name)]
+    has_private = any(OPTIONS[name].spends_epsilon for name in methods)
     if "epsilon" in vary and not has_private:
         raise InputError(
             "epsilon is what the method diffgen spends, and no setting has that method; "
@@ -124,14 +126,20 @@ def _check_words(policy: Policy, vary: Mapping[str, Sequence[str]]) -> None:
         raise InputError("The method diffgen needs an epsilon; say --vary epsilon=0.1,0.5,1, for example.")
     for word in OF_GROUPS:
         if word in vary and not others:
+            instead = "epsilon" if has_private else "utility-at-least or risk-at-most"
             raise InputError(
-                f"{word} is required of groups of rows, and the method diffgen makes none; vary epsilon."
+                f"{word} is required of groups of rows, and the method {methods[0]} makes none; vary {instead}."
             )
-    if others and policy.is_private and "k" not in vary:
+    if others and not _makes_groups(policy.method.name) and "k" not in vary:
         raise InputError(f"The method {others[0]} needs a requirement; say --vary k=5,10, for example.")
     with_l = [word for word, kind in REQUIREMENTS.items() if "l" in {one.word for one in kind.parameters()}]
     if "l" in vary and not any(item.word in with_l for item in policy.requirements):
         raise InputError(f"The policy requires no diversity whose l could vary; add {' or '.join(with_l)}.")
+
+
+def _makes_groups(name: str) -> bool:
+    """Does a method divide the rows into groups, of which something can be required?"""
+    return not OPTIONS[name].spends_epsilon and not OPTIONS[name].is_row_by_row
 
 
 def _epsilon_of(policy: Policy) -> str:
@@ -140,7 +148,7 @@ def _epsilon_of(policy: Policy) -> str:
 
 def has_option(method: str, word: str) -> bool:
     """Has a method an option of this name in a policy?"""
-    return word.replace("-", "_") in {option.name for option in fields(OPTIONS[method])}  # type: ignore[arg-type] # all of them are dataclasses
+    return word in rules_of(OPTIONS[method])
 
 
 # ---- policies --------------------------------------------------------------------------------------------
@@ -149,8 +157,10 @@ def has_option(method: str, word: str) -> bool:
 def vary_policy(policy: Policy, choices: Mapping[str, str]) -> Policy:
     """The policy with these choices made."""
     name = choices.get("method", policy.method.name)
-    is_private = OPTIONS[name].spends_epsilon
-    policy = _as_private(policy, name, choices["epsilon"]) if is_private else _as_groups(policy, name)
+    if OPTIONS[name].spends_epsilon:
+        policy = _as_private(policy, name, choices["epsilon"])
+    else:
+        policy = _as_groups(policy, name) if _makes_groups(name) else _as_rows(policy, name)
     for word, choice in choices.items():
         if word in _CHANGES:
             policy = _CHANGES[word](policy, choice)
@@ -160,9 +170,13 @@ def vary_policy(policy: Policy, choices: Mapping[str, str]) -> Policy:
 
 def _with_options(policy: Policy, options: Mapping[str, str]) -> Policy:
     """The policy with these options of its method, as if they were written in it."""
-    name = policy.method.name
-    given = {**policy.method.as_policy().get(name, {}), **options}
-    return Policy.from_dict({**policy.as_dict(), "method": {name: given}}, None)
+    method: Any = policy.method
+    given = method.as_policy().get(method.name, {})
+    read = OPTIONS[method.name].of(
+        {**given, **{word: core(text) for word, text in options.items()}}, policy.schema, None
+    )
+    fields = [rules_of(type(method))[word].field for word in options]
+    return replace(policy, method=replace(method, **{field: getattr(read, field) for field in fields}))
 
 
 def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
@@ -211,6 +225,24 @@ def _as_groups(policy: Policy, name: str) -> Policy:
     )
 
 
+def _as_rows(policy: Policy, name: str) -> Policy:
+    """The policy for boxes that are chosen row by row: nothing is required of groups, and tasks are measured alone."""
+    if policy.method.name == name:
+        return policy
+    options = OPTIONS[name].of({}, policy.schema, None)
+    return replace(
+        policy,
+        schema=_schema_for(options, policy),
+        requirements=(),
+        workload=policy.predictions,
+        method=options,
+        output=Output.LABELS if policy.output is Output.SUMMARY else policy.output,
+        rows="counts",
+        numbers=None,
+        rest_labels=None,
+    )
+
+
 def _schema_for(options: MethodOptions, policy: Policy) -> Schema:
     """The columns, without weights where the method does not look at them."""
     if options.object_to_weights() is None:
@@ -254,6 +286,12 @@ _EXAMPLES = {
     "epsilon": "0.1,0.5,1",
     "criterion": "loss,median",
     "suppress": "0,1%,2%",
+    "specializations": "4,8,12",
+    "score": "max,gini",
+    "utility-at-least": "0.4,0.6,0.8",
+    "risk-at-most": "0.05,0.1,0.2",
+    "lambda": "0.5,1,2",
+    "kappa": "1,2",
 }
 
 
@@ -271,7 +309,6 @@ def _check_l(choice: str) -> None:
 
 
 def _check_method(choice: str) -> None:
-    check_method(choice)
     if choice not in METHODS:
         hint = did_you_mean(choice, METHODS) or f" Known are {', '.join(METHODS)}."
         raise InputError(f"--vary method knows no {choice!r}.{hint}")
@@ -287,9 +324,23 @@ def _check_epsilon(choice: str) -> None:
         raise InputError("--vary epsilon needs numbers above 0, such as epsilon=0.1,0.5,1.")
 
 
-def _check_criterion(choice: str) -> None:
-    if not choice.replace("-", "").isalpha():
-        raise InputError("--vary criterion takes names of criteria, such as criterion=loss,median.")
+def _checks_name(word: str, of_what: str) -> Callable[[str], None]:
+    def check(choice: str) -> None:
+        if not choice.replace("-", "").isalpha():
+            raise InputError(f"--vary {word} takes names of {of_what}, such as {word}={_EXAMPLES[word]}.")
+
+    return check
+
+
+def _checks_number(word: str, least: float, most: float, *, is_whole: bool = False) -> Callable[[str], None]:
+    what = "whole numbers" if is_whole else "numbers"
+    span = f"of at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+
+    def check(choice: str) -> None:
+        if not least <= _number(choice) <= most or (is_whole and not choice.isdecimal()):
+            raise InputError(f"--vary {word} needs {what} {span}, such as {word}={_EXAMPLES[word]}.")
+
+    return check
 
 
 def _check_suppress(choice: str) -> None:
@@ -298,9 +349,10 @@ def _check_suppress(choice: str) -> None:
 
 
 def _number(text: str) -> float:
+    """A number, or a fraction such as 6/17."""
     try:
-        return float(text)
-    except ValueError:
+        return float(read_exactly(text))
+    except (ValueError, ZeroDivisionError, OverflowError):
         return math.nan
 
 
@@ -310,6 +362,12 @@ _CHECKS: dict[str, Callable[[str], None]] = {
     "method": _check_method,
     "workload": _check_workload,
     "epsilon": _check_epsilon,
-    "criterion": _check_criterion,
     "suppress": _check_suppress,
+    "criterion": _checks_name("criterion", "criteria"),
+    "specializations": _checks_number("specializations", 0, 10_000, is_whole=True),
+    "score": _checks_name("score", "scores"),
+    "utility-at-least": _checks_number("utility-at-least", 0, 1),
+    "risk-at-most": _checks_number("risk-at-most", 0, 1e9),
+    "lambda": _checks_number("lambda", 0, 1e12),
+    "kappa": _checks_number("kappa", 0, 9, is_whole=True),
 }

@@ -9,6 +9,7 @@ from sfumato.comparison.advice import format_risk, guidance
 from sfumato.comparison.picture import drawing_of, svg_of
 from sfumato.comparison.result import Comparison, Setting
 from sfumato.evaluation.loss import NCP, OF_LOSS
+from sfumato.evaluation.metrics import NAMES
 from sfumato.evaluation.result import format_with_interval
 from sfumato.evaluation.show import align
 
@@ -23,7 +24,7 @@ def as_text(found: Comparison) -> str:
 
 def as_html(found: Comparison) -> str:
     """The advice, the risk and the utility of each setting, and the picture, for a notebook."""
-    models = [(score.target, score.model) for score in found.raw]
+    models = [(score.target, score.model) for score in found.leading]
     lines = [
         (
             setting.name,
@@ -35,7 +36,7 @@ def as_html(found: Comparison) -> str:
     ]
     if found.met:
         none = [""] * len(OF_LOSS)
-        lines.append(("raw data", "", "", *(format_with_interval(score) for score in found.raw), *none))
+        lines.append(("raw data", "", "", *(format_with_interval(score) for score in found.leading), *none))
     heads = ("", "largest risk", "mean risk", *(f"{target}: {model}" for target, model in models), *OF_LOSS)
     return notebook.card(
         "A comparison",
@@ -59,8 +60,8 @@ def _problems(found: Comparison) -> str:
 def _tables(found: Comparison) -> Iterator[str]:
     if not found.met:
         return
-    for target in dict.fromkeys(score.target for score in found.raw):
-        models = [score.model for score in found.raw if score.target == target]
+    for target in dict.fromkeys(score.target for score in found.leading):
+        models = [score.model for score in found.leading if score.target == target]
         nothing = found.of_nothing(target)
         shown = not all(setting.is_private for setting in found.met)
         lines = [("", *(("largest risk", "mean risk") if shown else ()), *models, NCP)]
@@ -75,8 +76,8 @@ def _tables(found: Comparison) -> Iterator[str]:
             ("raw data", *none, *(format_with_interval(found.of_raw(target, model)) for model in models), "")
         )
         lines.append(("nothing", *none, *[format_with_interval(nothing)] * len(models), ""))
-        yield "\n".join([f"{target}: {nothing.metric}", *align(lines, indent=2)])
-    if not found.raw:
+        yield "\n".join([f"{target}: {NAMES[nothing.metric]}", *align(lines, indent=2)])
+    if not found.leading:
         lines = [("", "largest risk", "mean risk", *OF_LOSS)]
         lines += [(s.name, *_risks(s), *(_loss(s, what) for what in OF_LOSS)) for s in found.met]
         yield "\n".join(align(lines, indent=2))

@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
 from sfumato.evaluation import points
+from sfumato.evaluation.metrics import ACCURACY, ERROR, OF_CLASSES, OF_NUMBERS
 from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
-from sfumato.evaluation.result import ACCURACY, ERROR
 from sfumato.policy.document import Policy
-from sfumato.policy.options import kinds_in
+from sfumato.policy.options import MethodOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
@@ -49,6 +49,15 @@ class Goal:
     features: tuple[str, ...]
     models: tuple[str, ...]
     metric: str
+
+    @property
+    def is_class(self) -> bool:
+        return self.metric == ACCURACY
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """All that is measured; the first leads."""
+        return OF_CLASSES if self.is_class else OF_NUMBERS
 
     @property
     def baseline(self) -> str:
@@ -158,13 +167,18 @@ class Experiment:
         """Models to be fitted to one kind of data."""
         return len(self.divisions) * sum(len(goal.models) for goal in self.goals)
 
+    def n_classes(self, target: str) -> int:
+        """How many classes a target has, in all rows."""
+        column = self.cells[target]
+        return len(np.unique(column.cells[~column.is_missing]))
 
-def check_method(name: str) -> None:
+
+def check_method(method: MethodOptions) -> None:
     """Raise if releases of a method cannot be tested on rows that they were not made from."""
-    if not all(options.has_recoding for options in kinds_in({name: {}})):
+    if method.draws_rows:
         raise InputError(
-            "Held-out rows are recoded as the release was, and risk-utility has no recoding: it chooses for each row. "
-            "Publish instead: the certificate says what its rows risk and are worth."
+            "Private risk-utility publishes some boxes of rows that it drew, and no held-out row has one for certain. "
+            "Publish instead: the certificate says how much of a table like the side table can be published."
         )
 
 

@@ -59,7 +59,7 @@ def measure_groups(groups: Partition, table: Source, random: Random) -> dict[str
     return {
         **released.ncp(),
         **released.entropy_loss(),
-        **(_of_columns(QUERY_ERROR, *median_errors(errors)) if errors else {}),
+        **(of_columns(QUERY_ERROR, *median_errors(errors)) if errors else {}),
     }
 
 
@@ -73,10 +73,10 @@ def measure_rows(recoding: Recoder, table: Source, trees: Mapping[str, Hierarchy
         {name: (~np.isfinite(cells)).astype(np.int64) for name, cells in values.items()},
         {name: WholeTree(tree) for name, tree in trees.items()},
     )
-    return _of_columns(NCP, lost.ncp, lost.by_column)
+    return of_columns(NCP, lost.ncp, lost.by_column)
 
 
-def _of_columns(what: str, figure: float, columns: Mapping[str, float]) -> dict[str, float]:
+def of_columns(what: str, figure: float, columns: Mapping[str, float]) -> dict[str, float]:
     """A measure of all columns, and of each: those that lost most first."""
     return {what: figure, **{f"{what} of {name}": value for name, value in worst_first(columns).items()}}
 
@@ -95,10 +95,10 @@ def by_column(measures: Mapping[str, float], what: str) -> dict[str, float]:
 def order_columns(measures: Mapping[str, float]) -> dict[str, float]:
     """The same measures, those of columns that lost most first."""
     columns = {what: by_column(measures, what) for what in OF_LOSS}
-    of_columns = {f"{what} of {name}" for what, found in columns.items() for name in found}
+    of_one = {f"{what} of {name}" for what, found in columns.items() for name in found}
     out: dict[str, float] = {}
     for name, value in measures.items():
-        if name not in of_columns:
+        if name not in of_one:
             out[name] = value
             out |= {f"{name} of {column}": each for column, each in columns.get(name, {}).items()}
     return out
@@ -161,7 +161,7 @@ class ReleasedGroups:
         missing = loss.count_in_groups(flags, self.groups.row_numbers, self.groups.size)
         lost = loss.measure_loss(self.axes, self.boxes, self.groups.size, missing, self.trees)
         lost = lost.with_left_out(self.n_left_out)
-        return _of_columns(NCP, lost.ncp, lost.by_column)
+        return of_columns(NCP, lost.ncp, lost.by_column)
 
     def entropy_loss(self) -> dict[str, float]:
         lost, most = {}, {}
@@ -169,22 +169,22 @@ class ReleasedGroups:
             name = axis.attribute.name
             size = np.bincount(along.which, self.groups.size, minlength=len(along.low))
             covered = rows_covered(axis, along, column, self.trees.get(name))
-            known = _sum_of_logs(column.count, column.count)
-            lost[name] = _sum_of_logs(size, covered) - known
+            known = sum_of_logs(column.count, column.count)
+            lost[name] = sum_of_logs(size, covered) - known
             if self.n_left_out:
                 lost[name] += self.n_left_out * math.log2(column.count.sum())
-            most[name] = _sum_of_logs(column.count, np.full_like(column.count, column.count.sum())) - known
-        columns = {name: _share(lost[name], most[name]) for name in lost}
-        return _of_columns(ENTROPY_LOSS, _share(math.fsum(lost.values()), math.fsum(most.values())), columns)
+            most[name] = sum_of_logs(column.count, np.full_like(column.count, column.count.sum())) - known
+        columns = {name: share_of(lost[name], most[name]) for name in lost}
+        return of_columns(ENTROPY_LOSS, share_of(math.fsum(lost.values()), math.fsum(most.values())), columns)
 
 
-def _sum_of_logs(weight: NDArray[Any], value: NDArray[Any]) -> float:
+def sum_of_logs(weight: NDArray[Any], value: NDArray[Any]) -> float:
     """The sum of weights times logarithms of values, over what has a weight."""
     kept = weight > 0
     return math.fsum(weight[kept] * np.log2(value[kept].astype(np.float64)))
 
 
-def _share(part: float, whole: float) -> float:
+def share_of(part: float, whole: float) -> float:
     """A share from 0 to 1; 0 of a column of one value, which has nothing to lose."""
     return min(max(part / whole, 0.0), 1.0) if whole > 0 else 0.0
 

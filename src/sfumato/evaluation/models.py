@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from sfumato.errors import InputError, MissingExtra, did_you_mean
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.linear import LinearRegression, LinearSvm
+from sfumato.evaluation.metrics import Guess
 from sfumato.evaluation.naive_bayes import NaiveBayes
 from sfumato.evaluation.trees import DecisionTree, RandomForest, RegressionTree
 from sfumato.evaluation.weka import WekaLearner
@@ -41,7 +42,13 @@ class Learner(Protocol):
     def predict(self, test: Features) -> NDArray[Any]: ...
 
 
-_MAKERS: dict[str, Callable[[int], Learner]] = {
+class Classifier(Learner, Protocol):
+    """A model of classes, which also says how likely it takes each class to be."""
+
+    def classify(self, test: Features) -> Guess: ...
+
+
+_MAKERS: dict[str, Callable[[int], Any]] = {
     "decision-tree": lambda seed: DecisionTree(seed=seed),
     "naive-bayes": lambda _: NaiveBayes(),
     "random-forest": lambda seed: RandomForest(seed=seed),
@@ -51,8 +58,8 @@ _MAKERS: dict[str, Callable[[int], Learner]] = {
 }
 
 
-def make_learner(name: str, *, learners: str = "scikit-learn", seed: int = 0) -> Learner:
-    """The model of that name, not fitted yet; ``learners`` says whose it is."""
+def make_learner(name: str, *, learners: str = "scikit-learn", seed: int = 0) -> Any:
+    """The model of that name, not fitted yet: a learner or a classifier; ``learners`` says whose it is."""
     if name not in _MAKERS:
         raise InputError(
             f"There is no model {name!r}.{did_you_mean(name, _MAKERS)} There are: {', '.join(_MAKERS)}."

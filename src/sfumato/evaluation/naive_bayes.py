@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.discretize import cells, mdl_cuts
 from sfumato.evaluation.features import Features
+from sfumato.evaluation.metrics import Guess
 
 
 class NaiveBayes:
@@ -34,11 +35,15 @@ class NaiveBayes:
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
+        return self.classify(test).label
+
+    def classify(self, test: Features) -> Guess:
         likely = np.tile(self.log_prior_, (test.n_rows, 1))
         for (codes, _), shares in zip(self._encode(test), self.log_shares_, strict=True):
             likely += shares[codes]
-        predicted: NDArray[np.int64] = self.classes_[likely.argmax(axis=1)]
-        return predicted
+        chances = np.exp(likely - likely.max(axis=1, keepdims=True))
+        chances /= chances.sum(axis=1, keepdims=True)
+        return Guess(self.classes_[likely.argmax(axis=1)], self.classes_, chances)
 
     def _encode(self, features: Features) -> list[tuple[NDArray[np.int64], int]]:
         """Every column as codes with the number of values; a missing number has the code after the last."""

@@ -29,9 +29,11 @@ from sfumato.evaluation import loss, measures, points, private
 from sfumato.evaluation.experiment import Division, Experiment, Goal, Setup, check_method, points_of, prepare
 from sfumato.evaluation.features import Features
 from sfumato.evaluation.intervals import make_score, paired_test
+from sfumato.evaluation.metrics import Guess, score_classes, score_numbers
 from sfumato.evaluation.models import make_learner
 from sfumato.evaluation.points import CategoryColumn, Column
-from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
+from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
+from sfumato.evaluation.row_boxes import GeneralizedParts
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
@@ -76,13 +78,14 @@ def score_raw(experiment: Experiment, tick: Callable[[], None]) -> list[ModelSco
 def score_nothing(experiment: Experiment) -> list[ModelScore]:
     """What can be predicted without a release: the most frequent class throughout, or the mean."""
     return [
-        _join_folds(
+        score
+        for goal in experiment.goals
+        for score in _join_folds(
             goal,
             goal.baseline,
             NOTHING,
             [_score_guess(goal, experiment, division) for division in experiment.divisions],
         )
-        for goal in experiment.goals
     ]
 
 
@@ -90,7 +93,11 @@ def score_release(
     experiment: Experiment, policy: Policy, tick: Callable[[], None]
 ) -> tuple[list[ModelScore], dict[str, float]]:
     """What models learn from releases by ``policy``, and general measures of these releases."""
-    data_in = _private_data if policy.is_private else _release_data
+    data_in = _release_data
+    if policy.is_private:
+        data_in = _private_data
+    elif policy.method.is_row_by_row:
+        data_in = _data_row_by_row
     found: list[dict[str, float]] = []
     scores = _score_models(
         experiment, RELEASE, lambda fold, division: data_in(experiment, policy, fold, division, found), tick
@@ -124,9 +131,31 @@ def _release_data(
     columns = boxes.columns(
         points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
     )
-
     parts = (division.train, division.test)
     is_left_out = np.concatenate([groups.recoding.find_left_out(part) for part in parts])
+    return _data_of(experiment, division, columns, is_left_out)
+
+
+def _data_row_by_row(
+    experiment: Experiment, policy: Policy, fold: int, division: Division, found: list[dict[str, float]]
+) -> DataOf:
+    """The same of a release whose boxes are chosen row by row, those of held-out rows too."""
+    parts = GeneralizedParts.of(division.train, division.test, policy, threads=experiment.setup.threads)
+    group = parts.group_of_row()
+    found.append({**parts.measures(), **_measure_targets(group, division, experiment)})
+    columns = parts.boxes.columns(
+        points_of(policy, experiment.setup.learn_from), seeded_block(experiment.setup.seed, fold)
+    )
+    return _data_of(experiment, division, columns)
+
+
+def _data_of(
+    experiment: Experiment,
+    division: Division,
+    columns: Mapping[str, Mapping[str, Column]],
+    is_left_out: NDArray[np.bool_] | None = None,
+) -> DataOf:
+    """Quasi-identifiers as these ``columns`` have them, others as they are."""
 
     def data_of(goal: Goal) -> GoalData:
         chosen: dict[str, Column] = {}
@@ -172,20 +201,26 @@ def _score_models(
             for model in goal.models:
                 found[goal, model].append(_learn(goal, model, data, division, experiment))
                 tick()
-    return [_join_folds(goal, model, learned_from, folds) for (goal, model), folds in found.items()]
+    return [
+        score
+        for (goal, model), folds in found.items()
+        for score in _join_folds(goal, model, learned_from, folds)
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class FoldScore:
-    """The metric of one model in one fold, on held-out rows and on those that it learned from."""
+    """The metrics of one model in one fold, on held-out rows and on those that it learned from."""
 
-    test: float
-    train: float
+    test: Mapping[str, float]
+    train: Mapping[str, float]
 
 
-def _join_folds(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> ModelScore:
-    test, train = tuple(one.test for one in folds), tuple(one.train for one in folds)
-    return make_score(goal.name, model, data, goal.metric, test, train)
+def _join_folds(goal: Goal, model: str, data: str, folds: Sequence[FoldScore]) -> Iterator[ModelScore]:
+    """A score for each metric, the leading one first."""
+    for metric in goal.metrics:
+        test, train = [one.test[metric] for one in folds], [one.train[metric] for one in folds]
+        yield make_score(goal.name, model, data, metric, test, train)
 
 
 def _learn(goal: Goal, model: str, data: GoalData, division: Division, experiment: Experiment) -> FoldScore:
@@ -198,33 +233,49 @@ def _learn(goal: Goal, model: str, data: GoalData, division: Division, experimen
     if len(trained) == 0:
         return _score_guess(goal, experiment, division)
     train, label = data.learned or (data.points.take(trained), y[trained])
-    if goal.metric == ACCURACY and (label == label[0]).all():  # one class is no task for a model
+    if goal.is_class and (label == label[0]).all():  # one class is no task for a model
         return _score_guess(goal, experiment, division, label[0])
     fitted = make_learner(model, learners=experiment.setup.learners, seed=experiment.setup.seed).fit(
         train, label
     )
-    predicted = fitted.predict(data.points.take(tested))
+    predict = fitted.classify if goal.is_class else fitted.predict
+    predicted = predict(data.points.take(tested))
     if is_left_out[tested].any():
-        predicted = np.where(is_left_out[tested], _guess(goal, y[trained]), predicted)
-    return FoldScore(
-        test=_score_predictions(goal, y[tested], predicted),
-        train=_score_predictions(goal, y[trained], fitted.predict(data.points.take(trained))),
+        predicted = _replace_where(is_left_out[tested], predicted, _guess(goal, y[trained]))
+    test_score = _score_predictions(goal, experiment, y[tested], predicted)
+    train_score = _score_predictions(goal, experiment, y[trained], predict(data.points.take(trained)))
     )
+    return FoldScore(test_score, train_score)
 
 
 def _score_guess(goal: Goal, experiment: Experiment, division: Division, guess: Any = None) -> FoldScore:
-    """What a guess achieves; without one, the most frequent class of the training part, or its mean."""
+    """What a guess achieves; without one, the most frequent class of the training part and the shares of its classes,
+    or its mean.
+    """
     y, is_known = _find_target(goal, experiment, division)
     n_train = len(division.train_rows)
     train, test = y[:n_train][is_known[:n_train]], y[n_train:][is_known[n_train:]]
     if guess is None:
         guess = _guess(goal, train)
-    return FoldScore(test=_score_predictions(goal, test, guess), train=_score_predictions(goal, train, guess))
+    elif goal.is_class:
+        guess = _guess(goal, np.array([guess]))
+    test_score, train_score = (_score_predictions(goal, experiment, part, guess) for part in (test, train))
+    return FoldScore(test_score, train_score)
 
 
 def _guess(goal: Goal, train: NDArray[Any]) -> Any:
-    """The most frequent class, or the mean."""
-    return np.bincount(train).argmax() if goal.metric == ACCURACY else train.mean()
+    """The most frequent class with the shares of all, or the mean."""
+    if not goal.is_class:
+        return train.mean()
+    classes, count = np.unique(train, return_counts=True)
+    return Guess(np.asarray(classes[count.argmax()]), classes, count / count.sum())
+
+
+def _replace_where(is_left_out: NDArray[np.bool_], predicted: Any, guess: Any) -> Any:
+    """What was predicted, but for rows that are left out: a guess."""
+    if isinstance(predicted, Guess):
+        return predicted.replace_where(is_left_out, guess)
+    return np.where(is_left_out, guess, predicted)
 
 
 def _find_target(
@@ -232,7 +283,7 @@ def _find_target(
 ) -> tuple[NDArray[Any], NDArray[np.bool_]]:
     """The target of the rows of a part (class codes, or numbers), and whether it is known."""
     column = experiment.cells[goal.target]
-    y = _encode_classes(column) if goal.metric == ACCURACY else column.cells
+    y = _encode_classes(column) if goal.is_class else column.cells
     return y[division.rows], ~column.is_missing[division.rows]
 
 
@@ -243,8 +294,13 @@ def _encode_classes(column: Column) -> NDArray[np.int64]:
     return np.unique(column.values, return_inverse=True)[1].astype(np.int64)
 
 
-def _score_predictions(goal: Goal, truth: NDArray[Any], guess: Any) -> float:
-    return float(np.mean(truth == guess if goal.metric == ACCURACY else np.abs(truth - guess)))
+def _score_predictions(
+    goal: Goal, experiment: Experiment, truth: NDArray[Any], guess: Any
+) -> Mapping[str, float]:
+    """The metrics of what was predicted: a guess of classes, or numbers."""
+    if not goal.is_class:
+        return score_numbers(truth, guess)
+    return score_classes(truth, guess, n_classes=experiment.n_classes(goal.target))
 
 
 # ---- the release ------------------------------------------------------------------------------------
@@ -269,8 +325,23 @@ def _measure_workload(
     groups: Partition, policy: Policy, division: Division, experiment: Experiment
 ) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
-    found, n_rows = {}, division.train.n_rows
-    group = groups.of_row(n_rows)
+    found = _measure_targets(groups.of_row(division.train.n_rows), division, experiment)
+    rows = pa.table(groups.columns()) if experiment.selections else None
+    for condition in experiment.selections:
+        where = predicate.parse(condition, policy.schema)
+        selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
+        found[f"imprecision of {condition}"] = float(selected.imprecision + (~is_there).sum())
+    if policy.leaves_rows_out:
+        found["rows left out"] = float((~is_there).sum())
+        found["test rows left out"] = float(groups.recoding.find_left_out(division.test).sum())
+    return found
+
+
+def _measure_targets(
+    group: NDArray[np.int64], division: Division, experiment: Experiment
+) -> dict[str, float]:
+    """How pure groups of rows to learn from are in each target; ``group`` is that of each row, -1 if it is left out."""
+    found = {}
     is_there = group >= 0
     share_left = 1.0 - float(is_there.mean())
 
@@ -284,20 +355,12 @@ def _measure_workload(
 
     for goal in experiment.goals:
         column = experiment.cells[goal.target].take(division.train_rows)
-        if goal.metric == ACCURACY:
+        if goal.is_class:
             entropy = measure(measures.conditional_entropy, _encode_classes(column))
             found[f"conditional entropy of {goal.target}"] = entropy
         else:
             error = measure(measures.mean_squared_error, column.cells.astype(np.float64))
             found[f"weighted mean squared error of {goal.target}"] = error
-    rows = pa.table(groups.columns()) if experiment.selections else None
-    for condition in experiment.selections:
-        where = predicate.parse(condition, policy.schema)
-        selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
-        found[f"imprecision of {condition}"] = float(selected.imprecision + (~is_there).sum())
-    if policy.leaves_rows_out:
-        found["rows left out"] = float((~is_there).sum())
-        found["test rows left out"] = float(groups.recoding.find_left_out(division.test).sum())
     return found
 
 
@@ -344,7 +407,7 @@ def evaluate(
     ``reading``: how the text of the tables is written. ``progress``: True shows how far the run is.
     """
     policy = Policy.of(policy)
-    check_method(policy.method.name)
+    check_method(policy.method)
     setup = Setup(folds, test, models, learn_from, seed, learners, threads, reading)
     experiment = prepare(table, policy, setup)
     policy = experiment.policy
@@ -377,10 +440,12 @@ def _test_scores(
     released: Sequence[ModelScore], raw: Sequence[ModelScore], nothing: Sequence[ModelScore]
 ) -> Iterator[PairedTest]:
     """Does the release differ from the raw data, and does it beat publishing nothing?"""
-    baseline = {score.target: score for score in nothing}
+    baseline = {(score.target, score.metric): score for score in nothing}
     for score, on_raw in zip(released, raw, strict=True):
         tests = (
             paired_test(score, on_raw, names=(RELEASE, RAW), one_sided=False),
-            paired_test(score, baseline[score.target], names=(RELEASE, NOTHING), one_sided=True),
+            paired_test(
+                score, baseline[score.target, score.metric], names=(RELEASE, NOTHING), one_sided=True
+            ),
         )
         yield from (test for test in tests if test is not None)

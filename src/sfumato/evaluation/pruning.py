@@ -18,17 +18,19 @@ Z = 0.6744897501960817
 """A standard normal number exceeds it with probability 1/4: C4.5's confidence of 25%."""
 
 
-def class_after_pruning(left: Children, right: Children, counts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """By C4.5's pessimism [Q93, chapter 4]: a leaf's errors are counted at the upper end of their confidence
-    interval; a node becomes a leaf if that predicts at most a tenth of an error more than the leaves below it.
+def leaf_after_pruning(left: Children, right: Children, counts: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Of each node the one that stands for it after pruning.
+
+    By C4.5's pessimism [Q93, chapter 4]: a leaf's errors are counted at the upper end of their confidence interval; a
+    node becomes a leaf if that predicts at most a tenth of an error more than the leaves below it.
 
     ``counts`` (nodes, classes) are rows in training.
 
     >>> left, right = np.array([1, -1, -1]), np.array([2, -1, -1])
-    >>> class_after_pruning(left, right, np.array([[50.0, 1], [48, 0], [2, 1]])).tolist()
+    >>> leaf_after_pruning(left, right, np.array([[50.0, 1], [48, 0], [2, 1]])).tolist()
     [0, 0, 0]
-    >>> class_after_pruning(left, right, np.array([[50.0, 9], [50, 0], [0, 9]])).tolist()
-    [0, 0, 1]
+    >>> leaf_after_pruning(left, right, np.array([[50.0, 9], [50, 0], [0, 9]])).tolist()
+    [0, 1, 2]
     """
     n_rows = counts.sum(axis=1)
     as_leaf = pessimistic_errors(n_rows, n_rows - counts.max(axis=1))
@@ -40,7 +42,7 @@ def class_after_pruning(left: Children, right: Children, counts: NDArray[np.floa
             is_leaf[node] = True
         else:
             errors[node] = below
-    return _pass_down(left, right, is_leaf, counts.argmax(axis=1))
+    return _pass_down(left, right, is_leaf, np.arange(len(left)))
 
 
 def pessimistic_errors(n_rows: NDArray[np.float64], n_errors: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -94,7 +96,7 @@ def _factor(n_rows: float, n_parameters: int) -> float:
 def _pass_down(
     left: Children, right: Children, is_leaf: NDArray[np.bool_], predicted: NDArray[Any]
 ) -> NDArray[Any]:
-    """What each node predicts, where the nodes below a leaf predict what the leaf does."""
+    """What each node has, where the nodes below a leaf have what the leaf does."""
     for node in np.flatnonzero(left >= 0).tolist():  # parents come first, so it trickles down
         if is_leaf[node]:
             for child in (left[node], right[node]):

@@ -16,6 +16,16 @@ from pydantic import AfterValidator, ConfigDict, Field, field_validator
 
 from sfumato import notebook
 from sfumato.errors import InputError, number_of
+from sfumato.evaluation.metrics import (
+    ACCURACY,
+    AUC,
+    BRIER,
+    LEADING,
+    LESS_IS_BETTER,
+    METRICS,
+    NAMES,
+    OLD_NAMES,
+)
 from sfumato.policy.document import Policy
 from sfumato.policy.options import kinds_in
 from sfumato.release.strict_json import (
@@ -34,8 +44,6 @@ FORMAT = 1
 RELEASE, RAW, NOTHING = "release", "raw", "nothing"
 """What a model learned from: recoded rows, the rows themselves, or the targets alone."""
 
-ACCURACY, ERROR = "accuracy", "mean absolute error"
-
 LARGEST_SCORE = 1e140
 """The squares of such scores can still be summed."""
 
@@ -53,8 +61,9 @@ def _check_data(data: str) -> str:
 
 
 def _check_metric(metric: str) -> str:
-    if metric not in (ACCURACY, ERROR):
-        raise wrong(f"must be {ACCURACY} or {ERROR}")
+    metric = OLD_NAMES.get(metric, metric)
+    if metric not in METRICS:
+        raise wrong(f"must be {', '.join(METRICS[:-1])} or {METRICS[-1]}")
     return metric
 
 
@@ -76,7 +85,7 @@ Folds = Annotated[tuple[Annotated[float, AfterValidator(_check_score)], ...], Fi
 
 
 class ModelScore(StrictDocument):
-    """How well one model predicts one target: a number per fold, on rows held out and on those learned from.
+    """How well one model predicts one target by one metric: a number per fold, on held-out rows and on others.
 
     ``half_width`` is that of the 95% interval of the mean by Student's t. It is None for a single test set, which shows
     no spread, and in evaluations of versions that did not store it.
@@ -112,7 +121,12 @@ class ModelScore(StrictDocument):
 
     @property
     def more_is_better(self) -> bool:
-        return self.metric == ACCURACY
+        return self.metric not in LESS_IS_BETTER
+
+    @property
+    def is_leading(self) -> bool:
+        """Is it of the metric that pictures and advice are about?"""
+        return self.metric in LEADING
 
 
 class PairedTest(StrictDocument):
@@ -183,14 +197,16 @@ class Evaluation:
         return f"<Evaluation of {targets}: {number_of(len(self.scores), 'score')}, {self.held_out}>"
 
     def _repr_html_(self) -> str:
-        by_model = {(score.target, score.model, score.data): score for score in self.scores}
         lines = [
             (
                 score.target,
-                f"{score.model}: {score.metric}",
-                *(format_with_interval(by_model[score.target, score.model, data]) for data in (RELEASE, RAW)),
+                f"{score.model}: {NAMES[score.metric]}",
+                *(
+                    format_with_interval(self.score(score.target, score.model, data, score.metric))
+                    for data in (RELEASE, RAW)
+                ),
                 *(format_with_interval(other) for other in self.scores
-                  if (other.target, other.data) == (score.target, NOTHING)),
+                  if (other.target, other.data, other.metric) == (score.target, NOTHING, score.metric)),
             )
             for score in self.scores
             if score.data == RELEASE
@@ -224,12 +240,14 @@ class Evaluation:
         """Is it of a differentially private method? Then its figures are outside the privacy budget."""
         return any(options.spends_epsilon for options in kinds_in(self.policy.get("method")))
 
-    def score(self, target: str, model: str, data: str) -> ModelScore:
-        """The one score of these names."""
+    def score(self, target: str, model: str, data: str, metric: str | None = None) -> ModelScore:
+        """The one score of these names; without a metric, of the leading one."""
         for score in self.scores:
-            if (score.target, score.model, score.data) == (target, model, data):
+            if (score.target, score.model, score.data) == (target, model, data) and (
+                score.metric == metric or (metric is None and score.is_leading)
+            ):
                 return score
-        raise KeyError((target, model, data))
+        raise KeyError((target, model, data, metric))
 
     def check_policy(self, policy: Policy) -> None:
         """Raise if a release by that policy may not hold these figures."""
@@ -304,11 +322,15 @@ def format_with_interval(score: ModelScore) -> str:
     if half is None:
         return format_score(score.mean, score.metric)
     spread = f"{100 * half:.1f}" if score.metric == ACCURACY else f"{half:.3g}"
+    if score.metric in (AUC, BRIER):
+        spread = f"{half:.3f}"
     return f"{format_score(score.mean, score.metric)} ± {spread}"
 
 
 def format_score(value: float, metric: str) -> str:
-    return f"{100 * value:.1f}%" if metric == ACCURACY else f"{value:,.4g}"
+    if metric == ACCURACY:
+        return f"{100 * value:.1f}%"
+    return f"{value:.3f}" if metric in (AUC, BRIER) else f"{value:,.4g}"
 
 
 def mean_of(values: Iterable[float]) -> float:

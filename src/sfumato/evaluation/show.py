@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.evaluation.loss import NCP, OF_LOSS, by_column
+from sfumato.evaluation.metrics import ACCURACY, NAMES
 from sfumato.evaluation.result import (
-    ACCURACY,
     NOTHING,
     OUTSIDE_THE_BUDGET,
     RAW,
@@ -59,10 +59,11 @@ def _heading(found: Evaluation) -> str:
 
 
 def _target(found: Evaluation, target: str) -> Iterator[str]:
-    scores = [score for score in found.scores if score.target == target]
+    """The leading metric with its tests, and below it the others."""
+    scores = [score for score in found.scores if score.target == target and score.is_leading]
     better = "higher is better" if scores[0].more_is_better else "lower is better"
     interval = " ± half of the 95% interval" if scores[0].half_width is not None else ""
-    yield f"{target}: {scores[0].metric} on held-out rows{interval}; {better}"
+    yield f"{target}: {NAMES[scores[0].metric]} on held-out rows{interval}; {better}"
     nothing = next(score for score in scores if score.data == NOTHING)
     lines = [("", "release", "raw data", "nothing", "release - raw", "beats nothing", "in training")]
     for score in scores:
@@ -70,7 +71,9 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
             continue
         raw = found.score(target, score.model, RAW)
         tests = {
-            test.second: test for test in found.tests if (test.target, test.model) == (target, score.model)
+            test.second: test
+            for test in found.tests
+            if (test.target, test.model, test.metric) == (target, score.model, score.metric)
         }
         lines.append(
             (
@@ -81,6 +84,21 @@ def _target(found: Evaluation, target: str) -> Iterator[str]:
             )
         )  # fmt: skip
     yield from align(lines, indent=2)
+    others = dict.fromkeys(s.metric for s in found.scores if s.target == target and not s.is_leading)
+    beside = [line for metric in others for line in _beside(found, target, metric)]
+    yield from align([("", "release", "raw data", "nothing"), *beside], indent=2) if beside else ()
+
+
+def _beside(found: Evaluation, target: str, metric: str) -> Iterator[tuple[str, ...]]:
+    """Another metric of a target: the scores alone."""
+    scores = [score for score in found.scores if (score.target, score.metric) == (target, metric)]
+    better = "higher is better" if scores[0].more_is_better else "lower is better"
+    nothing = next(score for score in scores if score.data == NOTHING)
+    yield f"{NAMES[metric]} ({better})", "", "", ""
+    for score in scores:
+        if score.data == RELEASE:
+            raw = found.score(target, score.model, RAW, metric)
+            yield f"  {score.model}", *map(format_with_interval, (score, raw, nothing))
 
 
 def _with_sign(value: float, metric: str) -> str:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from sfumato.evaluation.distinct import distinct_rows
 from sfumato.evaluation.features import Features
-from sfumato.evaluation.pruning import class_after_pruning, mean_after_pruning
+from sfumato.evaluation.metrics import Guess
+from sfumato.evaluation.pruning import leaf_after_pruning, mean_after_pruning
 from sfumato.randomness import seeded
 
 Points = NDArray[np.float32]
@@ -51,16 +52,18 @@ class DecisionTree:
             random_state=self.seed,
         )
         self.tree_ = _fit(model, points, label, weight).tree_
-        counts = self.tree_.value[:, 0, :] * self.tree_.weighted_n_node_samples[:, None]
-        self.class_ = class_after_pruning(
-            self.tree_.children_left, self.tree_.children_right, np.rint(counts)
-        )
+        counts = np.rint(self.tree_.value[:, 0, :] * self.tree_.weighted_n_node_samples[:, None])
+        leaf = leaf_after_pruning(self.tree_.children_left, self.tree_.children_right, counts)
+        self.class_ = counts.argmax(axis=1)[leaf]
+        self.chances_ = (counts / counts.sum(axis=1, keepdims=True))[leaf]
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
+        return self.classify(test).label
+
+    def classify(self, test: Features) -> Guess:
         leaf = self.tree_.apply(_as_points(test, self.orders_))
-        predicted: NDArray[np.int64] = self.classes_[self.class_[leaf]]
-        return predicted
+        return Guess(self.classes_[self.class_[leaf]], self.classes_, self.chances_[leaf])
 
 
 class RandomForest:
@@ -91,13 +94,16 @@ class RandomForest:
         return self
 
     def predict(self, test: Features) -> NDArray[np.int64]:
+        return self.classify(test).label
+
+    def classify(self, test: Features) -> Guess:
         points = _as_points(test, self.orders_)
         first, which = distinct_rows(points.astype(np.float64))
         shares = np.zeros((len(first), len(self.classes_)))
         for classes, tree in self.trees_:
-            shares[:, classes] += tree.predict(points[first]).reshape(len(first), -1)
-        predicted: NDArray[np.int64] = self.classes_[shares.argmax(axis=1)[which]]
-        return predicted
+            shares[:, classes] += tree.predict(points[first]).reshape(len(first), len(classes))
+        chances = shares / shares.sum(axis=1, keepdims=True)
+        return Guess(self.classes_[shares.argmax(axis=1)[which]], self.classes_, chances[which])
 
 
 class RegressionTree:

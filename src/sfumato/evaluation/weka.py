@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InputError, InternalError, MissingExtra
 from sfumato.evaluation.features import Features
+from sfumato.evaluation.metrics import Guess
 from sfumato.table.spill import keep_folder
 
 MODELS = {
@@ -51,14 +52,25 @@ class WekaLearner:
         return self
 
     def predict(self, test: Features) -> NDArray[Any]:
+        if self.is_class_:
+            return np.asarray(self.classify(test).label)
         if len(self.classes_) == 1:
             return np.full(test.n_rows, self.classes_[0])
+        return self._answers(test)[:, 0]
+
+    def classify(self, test: Features) -> Guess:
+        if len(self.classes_) == 1:
+            return Guess(np.full(test.n_rows, self.classes_[0]), self.classes_, np.ones((test.n_rows, 1)))
+        answers = self._answers(test)
+        return Guess(self.classes_[answers.argmax(axis=1)], self.classes_, answers)
+
+    def _answers(self, test: Features) -> NDArray[np.float64]:
+        """The chance of each class, or one number, for each row."""
         if not test.n_rows:
-            return np.zeros(0, self.classes_.dtype)
+            return np.zeros((0, len(self.classes_) if self.is_class_ else 1))
         with _java_errors(self.name):
             rows = _rows(self.header_, test, np.full(test.n_rows, np.nan))
-            answers = np.array(self.model_.distributionsForInstances(rows))
-        return self.classes_[answers.argmax(axis=1)] if self.is_class_ else answers[:, 0]
+            return np.array(self.model_.distributionsForInstances(rows))
 
 
 def check_installed() -> None:

@@ -18,7 +18,6 @@ from sfumato import notebook
 from sfumato.errors import InputError, InternalError, TableError
 from sfumato.machine import free_memory
 from sfumato.policy.document import Policy
-from sfumato.policy.output import Form
 from sfumato.policy.schema import Kind, Role, Schema
 from sfumato.recoding import tree as recodings
 from sfumato.release.certificate import Certificate

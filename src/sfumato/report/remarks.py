@@ -77,9 +77,11 @@ def losses_of(figures: Mapping[str, Any]) -> Iterator[str]:
 
 
 def tell_overridden(policy: Policy) -> str | None:
-    """That splits do not go by the tasks of the workload, where another criterion takes their place."""
+    """That the tasks of the workload decide nothing, where another criterion or the risk of rows takes their place."""
     if not policy.method.overrides(policy.workload):
         return None
+    if policy.method.is_row_by_row:
+        return "Boxes are chosen by risk and utility: the tasks of the workload are measured by evaluate, and not served."
     return "The criterion of the method decides in place of the tasks of the workload, which are measured and not served."
 
 

@@ -22,6 +22,7 @@ from sfumato.policy.options.risk_utility import (
     LAGRANGIAN,
     LOG,
     MODEL_2,
+    MOST_UTILITY,
     PAPER,
     THRESHOLD,
     Absolute,
@@ -44,10 +45,12 @@ from sfumato.report.risk_utility_pictures import (
     UtilityRange,
     part_bar,
     plane_of_risk_and_utility,
+    risk_range,
+    risks_histogram,
     shares_histogram,
 )
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities, promised_share
-from sfumato.verify.risk_utility.claims import TRADEOFF, RunFigures
+from sfumato.verify.risk_utility.claims import TRADEOFF, WEIGHTED, RunFigures
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -77,6 +80,9 @@ def render_tradeoff(release: ReportedRelease) -> str:
         has_line=promised_share(options) is not None,
         summary=summarize(options, figures),
         position=position(options, figures),
+        risks=risks_histogram(figures.histogram, limit_of(options)) if figures.histogram else None,
+        limit=limit_of(options),
+        weighted=WEIGHTED if max(figures.raw_risk[1], figures.risk[1]) > 1 else None,
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
         unknown=utilities if isinstance(utilities, str) else None,
         columns=columns_of(boxes),
@@ -100,7 +106,7 @@ def render_tradeoff(release: ReportedRelease) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    return template("tradeoff.html", listed=list_names, risk=risk, times=times)
+    return template("tradeoff.html", listed=list_names, risk=risk, risk_range=risk_range, times=times)
 
 
 def risk(number: float) -> str:
@@ -127,15 +133,28 @@ def times(before: float, after: float) -> str:
 
 
 def summarize(options: RiskUtilityOptions, figures: RunFigures) -> ReportSummary:
-    (after, worst), (before, _) = figures.risk, figures.raw_risk
-    was = f"and was {risk(before)} for the rows as they are"
-    fallen = f"The mean risk is {risk(after)}, {was}; the greatest is {risk(worst)}."
+    (before, worst_before), (after, worst) = figures.raw_risk, figures.risk
+    fallen = (
+        f"The mean risk was {risk(before)} for the rows as they are, and is {risk(after)} now; the greatest was "
+        f"{risk(worst_before)}, and is {risk(worst)}."
+    )
+    if max(worst_before, worst) > 1:
+        fallen += f" {WEIGHTED}"
     if options.private is not None:
         return ReportSummary(
             "bad",
             f"No privacy is claimed: this is the paper's Algorithm {options.private.algorithm}, for study.",
             f"Its boxes were drawn at random, and yet a single row can decide which are possible. {fallen} "
             "Do not publish it as a private release.",
+        )
+    not_groups = "This is not k-anonymity: a box may be that of one row."
+    limit = limit_of(options)
+    if limit is not None:
+        what = "as much as that allows" if figures.proved == figures.rows else "as much as was found"
+        return ReportSummary(
+            "good",
+            f"Every row has a risk of at most {risk(limit)}, and tells {what}.",
+            f"{fallen} {not_groups}",
         )
     if options.objective != THRESHOLD:
         return ReportSummary(
@@ -147,9 +166,12 @@ def summarize(options: RiskUtilityOptions, figures: RunFigures) -> ReportSummary
     best = (
         "at the least risk there is" if figures.proved == figures.rows else "at the least risk that was found"
     )
-    return ReportSummary(
-        "good", f"{kept}, {best}.", f"{fallen} This is not k-anonymity: a box may be that of one row."
-    )
+    return ReportSummary("good", f"{kept}, {best}.", f"{fallen} {not_groups}")
+
+
+def limit_of(options: RiskUtilityOptions) -> float | None:
+    """The risk that no row exceeds by promise."""
+    return None if options.risk_at_most is None else float(options.risk_at_most)
 
 
 def _kept_words(options: RiskUtilityOptions) -> str:
@@ -213,6 +235,8 @@ def _objective_words(options: RiskUtilityOptions) -> str:
         if options.is_algorithm_1:
             least += f", {float(options.approximation.sigma_1):.3g} times what was asked for,"
         return f"{least} (the paper's algorithm, for study)" if options.variant == PAPER else least
+    if options.objective == MOST_UTILITY:
+        return f"the box of most utility among those with a risk of at most {float(options.risk_at_most or 0):.6g}"
     price = f"{float(options.price or 0):.6g}"
     if options.objective == LAGRANGIAN:
         power = f"to the power of {options.kappa}" if options.kappa != 1 else "itself"

@@ -1,4 +1,4 @@
-"""The pictures of a risk-utility report, as inline SVG: a plane of risk and utility, a histogram, and bars."""
+"""The pictures of a risk-utility report, as inline SVG: a plane of risk and utility, histograms of both, and bars."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from sfumato.report.svg import nice_step, tag
+from sfumato.verify.risk_utility.claims import RiskBin
 
 WIDTH, LEFT, RIGHT = 440.0, 54.0, 14.0  # of the pictures, and what is kept free for labels
 TALL, TOP = 190.0, 26.0
@@ -81,19 +82,36 @@ def _threshold(at_least: float | None, bottom: float) -> Iterator[Markup]:
         yield tag("text", "asked for", x=x, y=TOP - 8, text_anchor=side, class_="label soft")
 
 
+@dataclass(frozen=True, slots=True)
+class _RowScale:
+    """Rows upwards, from 0 to a round number."""
+
+    step: float
+    n_steps: int
+
+    @classmethod
+    def of(cls, counts: Sequence[int]) -> _RowScale:
+        most = max(counts, default=1) or 1
+        step = max(nice_step(most, 4), 1.0)
+        return cls(step, math.ceil(most / step))
+
+    def tall(self, n: int) -> float:
+        return TALL * n / (self.step * self.n_steps)
+
+    def lines(self) -> Iterator[Markup]:
+        for i in range(self.n_steps + 1):
+            y = TOP + TALL * (1 - i / self.n_steps)
+            yield tag("path", d=f"M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}", class_="grid")
+            yield tag("text", f"{i * self.step:,.0f}", x=LEFT - 7, y=y + 4, text_anchor="end", class_="label")
+
+
 def shares_histogram(bars: Sequence[UtilityRange], at_least: float | None) -> Markup:
     """How many rows keep how much, upright, with the threshold."""
-    bottom, most = TOP + TALL, max((bar.n for bar in bars), default=1) or 1
-    step = max(nice_step(most, 4), 1.0)
-    n_steps = math.ceil(most / step)
-    parts: list[Markup] = []
-    for i in range(n_steps + 1):
-        y = bottom - TALL * i / n_steps
-        parts.append(tag("path", d=f"M{LEFT:g} {y:.1f}H{WIDTH - RIGHT:g}", class_="grid"))
-        parts.append(tag("text", f"{i * step:,.0f}", x=LEFT - 7, y=y + 4, text_anchor="end", class_="label"))
+    bottom, scale = TOP + TALL, _RowScale.of([bar.n for bar in bars])
+    parts: list[Markup] = [*scale.lines()]
     for bar in bars:
         left, right = _across(bar.first), _across(bar.last)
-        tall = TALL * bar.n / (step * n_steps)
+        tall = scale.tall(bar.n)
         about = tag("title", f"{bar.label}: {bar.n:,} rows")
         shape = {"x": left + 1.0, "y": bottom - tall, "width": right - left - 2.0, "height": tall}
         parts.append(tag("rect", about, class_="bar", **shape))
@@ -105,6 +123,72 @@ def shares_histogram(bars: Sequence[UtilityRange], at_least: float | None) -> Ma
         viewBox=f"0 0 {WIDTH:g} {bottom + 44:g}", role="img", class_="shares",
         aria_label="How many rows keep how much of their utility; a table with the numbers follows.",
     )  # fmt: skip
+
+
+# ---- risks -------------------------------------------------------------------------------------------------
+
+
+def risks_histogram(bins: Sequence[RiskBin], limit: float | None) -> Markup:
+    """How many rows have how much risk, before (hollow) and after (full); below each bin its greatest risk."""
+    bottom = TOP + TALL
+    scale = _RowScale.of([n for each in bins for n in (each.raw, each.published)])
+    wide = (WIDTH - LEFT - RIGHT) / len(bins)
+    every = -(-len(bins) // 9)  # labels that have room beside each other
+    parts: list[Markup] = [*_before_and_after(), *scale.lines()]
+    for i, each in enumerate(bins):
+        left = LEFT + wide * i
+        for part, (n, kind, word) in enumerate(
+            ((each.raw, "raw", "as they are"), (each.published, "release", "published"))
+        ):
+            about = tag("title", f"risk {risk_range(bins, i)}, {word}: {n:,} rows")
+            tall = scale.tall(n)
+            shape = {
+                "x": left + wide * (0.1 + 0.4 * part),
+                "y": bottom - tall,
+                "width": 0.4 * wide,
+                "height": tall,
+            }
+            if n:
+                bar = tag("rect", about, class_="glyph", **shape)
+                parts.append(tag("g", bar, class_=f"score {kind}"))
+        if (len(bins) - 1 - i) % every == 0:
+            label = f"{each.at_most:g}"
+            parts.append(
+                tag("text", label, x=left + wide / 2, y=bottom + 17, text_anchor="middle", class_="label")
+            )
+    if limit is not None:
+        n_allowed = sum(each.at_most <= limit * (1 + 1e-9) for each in bins)
+        about = tag("title", f"at most {limit:.3g} is allowed")
+        parts.append(
+            tag("path", about, d=f"M{LEFT + wide * n_allowed:.1f} {TOP:g}V{bottom:g}", class_="nothing")
+        )
+    return tag(
+        "svg", *parts,
+        tag("path", d=f"M{LEFT:g} {bottom:g}H{WIDTH - RIGHT:g}", class_="tick"),
+        tag("text", "↑ rows", x=0, y=14, class_="axis"),
+        tag("text", "risk of a row, up to →", x=WIDTH - RIGHT, y=bottom + 36, text_anchor="end", class_="axis"),
+        viewBox=f"0 0 {WIDTH:g} {bottom + 44:g}", role="img", class_="risks",
+        aria_label="How many rows have how much risk, before and after; a table with the numbers follows.",
+    )  # fmt: skip
+
+
+def _before_and_after() -> Iterator[Markup]:
+    for x, kind, word in ((150.0, "raw", "as they are"), (262.0, "release", "published")):
+        yield tag("g", tag("rect", x=x, y=5, width=10, height=10, class_="glyph"), class_=f"score {kind}")
+        yield tag("text", word, x=x + 16, y=14, class_="label")
+
+
+def risk_range(bins: Sequence[RiskBin], i: int) -> str:
+    """The risks of a bin in words.
+
+    >>> bins = [RiskBin(0, 1, 1), RiskBin(0.05, 1, 1), RiskBin(0.2, 1, 1)]
+    >>> [risk_range(bins, i) for i in range(3)]
+    ['0', 'up to 0.05', 'above 0.05, up to 0.2']
+    """
+    if bins[i].at_most == 0:
+        return "0"
+    most = f"up to {bins[i].at_most:g}"
+    return most if i == 0 or bins[i - 1].at_most == 0 else f"above {bins[i - 1].at_most:g}, {most}"
 
 
 # ---- risk and utility --------------------------------------------------------------------------------------
@@ -195,4 +279,13 @@ def _mark(place: Place, scale: _Risks) -> Markup:
     return tag("g", *parts, class_=f"score {place.kind}")
 
 
-__all__ = ["BarPart", "Place", "UtilityRange", "part_bar", "plane_of_risk_and_utility", "shares_histogram"]
+__all__ = [
+    "BarPart",
+    "Place",
+    "UtilityRange",
+    "part_bar",
+    "plane_of_risk_and_utility",
+    "risk_range",
+    "risks_histogram",
+    "shares_histogram",
+]

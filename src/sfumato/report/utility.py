@@ -14,7 +14,16 @@ from typing import Any
 from markupsafe import Markup
 
 from sfumato.errors import InputError, enumerate_names, number_of
-from sfumato.evaluation.result import ACCURACY, NOTHING, RAW, RELEASE, Evaluation, ModelScore, PairedTest
+from sfumato.evaluation.metrics import ACCURACY, NAMES, OF_CLASSES, OF_NUMBERS
+from sfumato.evaluation.result import (
+    NOTHING,
+    RAW,
+    RELEASE,
+    Evaluation,
+    ModelScore,
+    PairedTest,
+    format_with_interval,
+)
 from sfumato.policy.workload import Aggregate, Classify, Select, Task
 from sfumato.report.svg import decimal, nice_step, shorten, tag
 
@@ -104,6 +113,15 @@ class ModelLine:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherMetric:
+    """A metric beside the leading one: each model with its scores from nothing, from the release and from raw rows."""
+
+    name: str
+    more_is_better: bool
+    lines: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TargetUtility:
     """The models of one target; ``nothing`` is the score of a guess that looks at no column."""
 
@@ -111,6 +129,11 @@ class TargetUtility:
     metric: str
     lines: tuple[ModelLine, ...]
     nothing: ModelScore | None
+    others: tuple[OtherMetric, ...] = ()
+
+    @property
+    def metric_name(self) -> str:
+        return NAMES[self.metric]
 
     @property
     def is_accuracy(self) -> bool:
@@ -180,13 +203,36 @@ def utility_of(figures: Mapping[str, Any]) -> Utility | None:
         found = Evaluation.from_dict({**figures["utility"], "policy": {}})
     except (InputError, TypeError):
         return None
-    goals = dict.fromkeys((score.target, score.metric) for score in found.scores)
+    goals = dict.fromkeys((score.target, score.metric) for score in found.scores if score.is_leading)
     targets = tuple(_target(found, *goal) for goal in goals)
     measures = tuple((name, f"{value:,.5g}") for name, value in found.measures.items())
     return Utility(tuple(filter(None, targets)), _protocol(found.protocol), measures)
 
 
 def _target(found: Evaluation, target: str, metric: str) -> TargetUtility | None:
+    """A target by its leading metric, with the others beside it."""
+    lines, nothing = _lines(found, target, metric)
+    beside = [each for each in (OF_CLASSES if metric == ACCURACY else OF_NUMBERS) if each != metric]
+    others = tuple(filter(None, (_other(found, target, each) for each in beside)))
+    return TargetUtility(target, metric, lines, nothing, others) if lines else None
+
+
+def _other(found: Evaluation, target: str, metric: str) -> OtherMetric | None:
+    lines, nothing = _lines(found, target, metric)
+    if not lines:
+        return None
+    rows = tuple(
+        (
+            line.model,
+            *("–" if s is None else format_with_interval(s) for s in (nothing, line.release, line.raw)),
+        )
+        for line in lines
+    )
+    return OtherMetric(NAMES[metric], lines[0].release.more_is_better, rows)
+
+
+def _lines(found: Evaluation, target: str, metric: str) -> tuple[tuple[ModelLine, ...], ModelScore | None]:
+    """The models of a target by one metric, and the score of a guess."""
     scores = [score for score in found.scores if (score.target, score.metric) == (target, metric)]
     raw = {score.model: score for score in scores if score.data == RAW}
     nothing = next((score for score in scores if score.data == NOTHING), None)
@@ -207,7 +253,7 @@ def _target(found: Evaluation, target: str, metric: str) -> TargetUtility | None
         for score in scores
         if score.data == RELEASE
     )
-    return TargetUtility(target, metric, lines, nothing) if lines else None
+    return lines, nothing
 
 
 def _protocol(protocol: Mapping[str, Any]) -> str:
@@ -291,11 +337,9 @@ def draw_scores(target: TargetUtility) -> Markup:
     better = "better →" if target.is_accuracy else "← better"
     anchor, x = ("end", WIDTH - EDGE) if target.is_accuracy else ("start", LABELS)
     parts.append(
-        tag("text", f"{target.metric}, {better}", x=x, y=bottom + 36, text_anchor=anchor, class_="axis")
+        tag("text", f"{target.metric_name}, {better}", x=x, y=bottom + 36, text_anchor=anchor, class_="axis")
     )
-    about = (
-        f"The {target.metric} of {len(target.lines)} models of {shorten(target.target, 60)}; a table follows."
-    )
+    about = f"The {target.metric_name} of {len(target.lines)} models of {shorten(target.target, 60)}; a table follows."
     return tag(
         "svg", *parts, viewBox=f"0 0 {WIDTH:g} {bottom + 44:g}", role="img", aria_label=about, class_="scores"
     )

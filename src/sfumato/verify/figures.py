@@ -175,6 +175,7 @@ def _tradeoff(value: Any) -> bool:
     """Risk and utility of single rows; ``risk_utility.claims`` compares their numbers with the rows."""
     ends = {"risk": "greatest", "raw_risk": "greatest", "share": "least"}
     pairs = {key: mapping(mean=is_number, **{end: is_number}) for key, end in ends.items()}
+    bins = items(mapping(at_most=is_number, raw=is_whole, published=is_whole))
     study = mapping(privacy=is_sentence, algorithm=is_whole, t=is_whole, covered=is_whole, beta=is_number,
                     tau_1=is_number, eta=is_number, nats=is_number,
                     **{"epsilon'": is_number})  # fmt: skip
@@ -184,9 +185,11 @@ def _tradeoff(value: Any) -> bool:
     )  # fmt: skip
     if not isinstance(value, dict):
         return False
-    return whole({key: item for key, item in value.items() if key != "published"}) and study(
-        value.get("published", {})
-    ) == ("published" in value)
+    return (
+        whole({key: item for key, item in value.items() if key not in ("histogram", "published")})
+        and study(value.get("published", {})) == ("published" in value)
+        and bins(value.get("histogram", []))
+    )
 
 
 def check_figures(figures: Mapping[str, Any], policy: Policy) -> Check:

@@ -8,6 +8,7 @@ import re
 import struct
 import sys
 from dataclasses import replace
+from fractions import Fraction
 from xml.etree import ElementTree as ET
 
 import numpy as np
@@ -30,7 +31,8 @@ from sfumato.comparison.settings import vary_policy
 from sfumato.comparison.write import check_target, write_comparison
 from sfumato.errors import InputError
 from sfumato.evaluation.intervals import make_score
-from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
+from sfumato.evaluation.metrics import ACCURACY, ERROR, OF_CLASSES, OF_NUMBERS
+from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.risk_utility import RiskUtilityOptions
@@ -124,6 +126,13 @@ def test_k_is_asked_for_even_where_the_policy_does_not():
         (["epsilon=-1"], "numbers above 0"),
         (["epsilon=inf"], "numbers above 0"),
         (["epsilon=little"], "numbers above 0"),
+        (["specializations=4.5"], "needs whole numbers from 0 to 10000, such as specializations=4,8,12."),
+        (["score=7"], "--vary score takes names of scores, such as score=max,gini."),
+        (["utility-at-least=1.2"], "--vary utility-at-least needs numbers from 0 to 1, such as"),
+        (["utility-at-least=1/0"], "needs numbers from 0 to 1"),
+        (["risk-at-most=-1"], "--vary risk-at-most needs numbers from 0 to 1e+09"),
+        (["lambda=much"], "--vary lambda needs numbers from 0 to 1e+12"),
+        (["kappa=10"], "--vary kappa needs whole numbers from 0 to 9, such as kappa=1,2."),
     ],
 )
 def test_what_cannot_be_varied_is_said_in_a_sentence(given, sentence):
@@ -132,15 +141,66 @@ def test_what_cannot_be_varied_is_said_in_a_sentence(given, sentence):
     assert sentence in str(refused.value)
 
 
-def test_rows_that_are_generalized_for_themselves_are_not_compared():
-    policy = replace(POLICY, requirements=(), workload=(), method=RiskUtilityOptions())
-    for act in (
-        lambda: parse_vary(["method=mondrian,risk-utility"]),
-        lambda: compare(people(), policy, {"k": ("2",)}),
-        lambda: evaluate(people(), policy),
-    ):
-        with pytest.raises(InputError, match="risk-utility has no recoding"):
-            act()
+def test_rows_that_are_generalized_for_themselves_are_compared_with_groups():
+    vary = ["method=mondrian,risk-utility", "k=5,400", "utility-at-least=0.2,4/5", "risk-at-most=0.1"]
+    chosen = settings.combinations(POLICY, parse_vary(vary[:3]))
+    assert chosen == [
+        {"method": "mondrian", "k": "5"},
+        {"method": "mondrian", "k": "400"},
+        {"method": "risk-utility", "utility-at-least": "0.2"},
+        {"method": "risk-utility", "utility-at-least": "4/5"},
+    ]
+    found = compare(people(), POLICY, vary[:3], folds=2, models=["decision-tree"])
+    groups, _, blurred, fine = found.settings
+    assert fine.scores[0].mean > 0.5
+    assert fine.mean_risk > blurred.mean_risk
+    assert fine.losses["ncp"] < blurred.losses["ncp"]
+    assert groups.largest_risk <= 1 / 5
+    assert 0 < fine.largest_risk <= 1  # weights of columns do not count
+    assert {
+        word for word, _ in vary_policy(POLICY, chosen[3]).method.as_policy()["risk-utility"].items()
+    } >= {"utility-at-least"}
+    assert vary_policy(POLICY, chosen[3]).requirements == ()
+
+
+def test_options_of_risk_utility_are_varied_and_its_side_table_is_kept():
+    options = RiskUtilityOptions(side_table="v.csv", side_path="/somewhere/v.csv")
+    policy = replace(POLICY, requirements=(), method=options)
+    varied = vary_policy(policy, {"utility-at-least": "6/17"}).options_for(RiskUtilityOptions)
+    assert (varied.utility_at_least, varied.side_path) == (Fraction(6, 17), "/somewhere/v.csv")
+    limited = replace(policy, method=replace(options, objective="most-utility", risk_at_most=Fraction(1)))
+    varied = vary_policy(limited, {"risk-at-most": "0.05"}).options_for(RiskUtilityOptions)
+    assert varied.risk_at_most == Fraction(1, 20)
+    priced = replace(options, objective="lagrangian", price=Fraction(1), floor=Fraction(1))
+    varied = vary_policy(replace(policy, method=priced), {"lambda": "0.5", "kappa": "2"}).options_for(
+        RiskUtilityOptions
+    )
+    assert (varied.price, varied.kappa) == (Fraction(1, 2), 2)
+    assert settings.combinations(policy, {"method": ("risk-utility", "mondrian"), "k": ("5",)}) == [
+        {"method": "risk-utility"},
+        {"method": "mondrian", "k": "5"},
+    ]
+
+
+def test_an_option_that_does_not_fit_the_objective_is_a_setting_that_says_so():
+    policy = replace(POLICY, requirements=(), method=RiskUtilityOptions())
+    (setting,) = compare(people(), policy, ["lambda=2"], folds=2, models=["decision-tree"]).settings
+    assert "the objective threshold has no price of risk" in setting.problem
+
+
+@pytest.mark.parametrize(
+    ("vary", "sentence"),
+    [
+        ({"k": ("2",)}, "k is required of groups of rows, and the method risk-utility makes none; vary utility-at-least"),
+        ({"score": ("max",)}, "--vary score is an option that none of these methods has: risk-utility."),
+        ({"method": ("risk-utility", "mondrian")}, "The method mondrian needs a requirement; say --vary k=5,10"),
+    ],
+)  # fmt: skip
+def test_words_that_no_box_of_a_row_serves_are_refused(vary, sentence):
+    policy = replace(POLICY, requirements=(), method=RiskUtilityOptions())
+    with pytest.raises(InputError) as refused:
+        settings.combinations(policy, vary)
+    assert sentence in str(refused.value)
 
 
 def test_l_needs_a_diversity_to_vary():
@@ -233,7 +293,7 @@ def test_a_combination_that_cannot_be_met_is_a_line_that_says_so(found):
     assert "needs a task to classify" in problems["k=2, method=tds, workload=off"]
     lines = found.to_table().to_pylist()
     assert sum(line["problem"] is not None for line in lines) == 6
-    assert sum(line["mean"] is not None for line in lines) == 6 * 2
+    assert sum(line["mean"] is not None for line in lines) == 6 * 2 * 3  # models and metrics
 
 
 def test_settings_that_differ_in_one_choice_are_tested_against_each_other(found):
@@ -241,7 +301,7 @@ def test_settings_that_differ_in_one_choice_are_tested_against_each_other(found)
     assert ("k=2, method=mondrian, workload=on", "k=10, method=mondrian, workload=on") in pairs
     assert ("k=2, method=mondrian, workload=on", "k=2, method=tds, workload=on") in pairs
     assert ("k=2, method=mondrian, workload=off", "k=2, method=tds, workload=on") not in pairs
-    assert len(found.tests) == 2 * 7  # of six settings in two models
+    assert len(found.tests) == 2 * 7 * 3  # of six settings in two models by three metrics
 
 
 def test_json_holds_everything_and_no_infinity(found):
@@ -254,7 +314,14 @@ def test_json_holds_everything_and_no_infinity(found):
 def test_several_targets_and_measures_stand_beside_each_other():
     policy = Policy.from_dict({**POLICY.as_dict(), "workload": [{"classify": "ill"}, {"regress": "wage"}]})
     both = compare(people(), policy, {"k": ("2", "50")}, models=["decision-tree", "linear-regression"])
-    assert {score.metric for score in both.settings[0].scores} == {ACCURACY, ERROR}
+    assert {score.metric for score in both.settings[0].scores if score.is_leading} == {ACCURACY, ERROR}
+    metrics = {(line["target"], line["metric"]) for line in both.to_table().to_pylist()}
+    assert metrics == {("ill", each) for each in OF_CLASSES} | {("wage", each) for each in OF_NUMBERS}
+    for line in both.to_table().to_pylist():
+        assert (line["raw_mean"], line["nothing_mean"]) == (
+            both.of_raw(line["target"], line["model"], line["metric"]).mean,
+            both.of_nothing(line["target"], line["metric"]).mean,
+        )
     assert "weighted mean squared error of wage" in both.settings[0].measures
     assert "wage: mean absolute error" in as_text(both)
 

@@ -15,7 +15,8 @@ from sfumato.comparison import Comparison, Setting, advice, as_text, compare, gu
 from sfumato.comparison.settings import combinations, vary_policy
 from sfumato.errors import InputError, PolicyError
 from sfumato.evaluation.intervals import make_score
-from sfumato.evaluation.result import ACCURACY, NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
+from sfumato.evaluation.metrics import ACCURACY
+from sfumato.evaluation.result import NOTHING, OUTSIDE_THE_BUDGET, RAW, RELEASE
 from sfumato.policy.document import Policy
 from sfumato.policy.options.diffgen import DiffGenOptions
 from sfumato.policy.options.mondrian import MondrianOptions
@@ -168,7 +169,7 @@ def test_private_settings_have_an_epsilon_and_no_risk(found):
     assert "largest_risk" not in weak.as_dict()
     assert found.varied == ("method", "k", "epsilon")
     lines = found.to_table().to_pylist()
-    assert [(line["k"], line["epsilon"], line["largest_risk"] is None) for line in lines] == [
+    assert [(line["k"], line["epsilon"], line["largest_risk"] is None) for line in lines[::3]] == [
         ("5", None, False), (None, "0.01", True), (None, "5", True),
     ]  # fmt: skip
     assert len(json.loads(found.to_json())["settings"]) == 3
@@ -181,7 +182,7 @@ def test_more_epsilon_is_more_useful(found):
 
 
 def test_private_settings_are_tested_against_each_other_and_against_other_methods(found):
-    assert len(found.tests) == 3
+    assert len([test for test in found.tests if test.metric == ACCURACY]) == 3
 
 
 def test_the_text_speaks_of_epsilon_and_ends_with_the_budget(found):

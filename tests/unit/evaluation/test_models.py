@@ -13,9 +13,10 @@ from sfumato.errors import InputError, MissingExtra
 from sfumato.evaluation import distinct, models
 from sfumato.evaluation.distinct import distinct_rows
 from sfumato.evaluation.features import Features
+from sfumato.evaluation.metrics import score_classes
 from sfumato.evaluation.models import CLASSIFIERS, REGRESSORS, make_learner
 from sfumato.evaluation.naive_bayes import NaiveBayes
-from sfumato.evaluation.pruning import class_after_pruning, mean_after_pruning, pessimistic_errors
+from sfumato.evaluation.pruning import leaf_after_pruning, mean_after_pruning, pessimistic_errors
 from sfumato.evaluation.trees import _rank_values
 
 seeds = st.integers(0, 2**32)
@@ -51,6 +52,23 @@ def test_a_classifier_learns_and_answers_with_the_codes_it_was_given(name, three
     assert set(predicted) <= {1, 5, 9}
     assert (predicted == label[test]).mean() > 0.85
     assert (model.predict(points.take(train)) == label[train]).mean() > 0.85
+
+
+@pytest.mark.parametrize("name", CLASSIFIERS)
+def test_a_classifier_says_how_likely_each_class_is(name, three_classes):
+    points, label = three_classes
+    train, test = np.arange(400), np.arange(400, 600)
+    guess = make_learner(name, seed=1).fit(points.take(train), label[train]).classify(points.take(test))
+    assert guess.classes.tolist() == [1, 5, 9]
+    assert guess.chances.shape == (200, 3)
+    assert guess.chances.sum(axis=1) == pytest.approx(np.ones(200))
+    assert guess.chances.min() >= 0
+    most_likely = guess.classes[guess.chances.argmax(axis=1)]
+    assert (most_likely == guess.label).mean() > 0.97  # machines vote by their sides, not by their chances
+    found = score_classes(label[test], guess, n_classes=3)
+    assert found["auc"] > 0.85
+    assert found["brier"] < 0.35
+    assert len(make_learner(name).fit(points, label).classify(points.take(np.zeros(0, int))).chances) == 0
 
 
 @pytest.mark.parametrize("name", REGRESSORS)
@@ -316,7 +334,10 @@ def test_pruning_by_classes_is_the_recursion_written_out(seed, n_splits):
             return as_leaf, {node: label} | prune(left[node], label)[1] | prune(right[node], label)[1]
         return below, {node: label} | parts[0][1] | parts[1][1]
 
-    assert dict(enumerate(class_after_pruning(left, right, counts).tolist())) == prune(0)[1]
+    assert (
+        dict(enumerate(counts.argmax(axis=1)[leaf_after_pruning(left, right, counts)].tolist()))
+        == prune(0)[1]
+    )
 
 
 @given(seeds, st.integers(0, 12))

@@ -17,7 +17,8 @@ from sfumato import evaluate, methods
 from sfumato.errors import InputError, PolicyError, PromiseError, TableError
 from sfumato.evaluation import measures, protocol, show
 from sfumato.evaluation.experiment import Setup, fold_of_rows, goals_of, prepare
-from sfumato.evaluation.result import ACCURACY, ERROR, NOTHING, RAW, RELEASE, Evaluation
+from sfumato.evaluation.metrics import ACCURACY, ERROR
+from sfumato.evaluation.result import NOTHING, RAW, RELEASE, Evaluation
 from sfumato.examples.agrawal import agrawal
 from sfumato.policy.document import Policy
 from sfumato.randomness import seeded
@@ -154,7 +155,7 @@ def test_a_table_to_test_on_takes_the_place_of_folds():
 def test_test_rows_outside_of_what_was_fitted_are_judged_too():
     test = with_column(with_column(people(50, seed=2), "age", [300] * 50), "town", ["elsewhere"] * 50)
     found = evaluate(people(120), Policy.parse(POLICY), test=test, models=["decision-tree", "naive-bayes"])
-    assert len(found.scores) == 5
+    assert len(found.scores) == 15
 
 
 def test_the_same_seed_gives_the_same_evaluation_and_another_seed_other_folds():
@@ -243,10 +244,12 @@ def test_two_tasks_on_one_column_are_judged_apart():
     names = ("wage as a class from age, town", "wage as a number", "wage as a class from town")
     assert found.targets == names
     for test in found.tests:
-        nothing = next(s for s in found.scores if (s.target, s.data) == (test.target, NOTHING))
-        second = nothing if test.second == NOTHING else found.score(test.target, test.model, RAW)
-        assert second.metric == test.metric
-        expected = found.score(test.target, test.model, RELEASE).mean - second.mean
+        nothing = next(
+            s for s in found.scores if (s.target, s.data, s.metric) == (test.target, NOTHING, test.metric)
+        )
+        raw = found.score(test.target, test.model, RAW, test.metric)
+        second = nothing if test.second == NOTHING else raw
+        expected = found.score(test.target, test.model, RELEASE, test.metric).mean - second.mean
         assert test.difference == pytest.approx(expected)
     assert all(name in show.as_text(found) for name in names)
 
@@ -260,10 +263,14 @@ def test_texts_are_held_out_however_arrow_stores_them(kind):
 
 def test_regression_is_judged_by_the_mean_absolute_error():
     found = evaluate(people(400), policy_with(workload=[{"regress": "wage"}]), folds=4)
-    assert [score.model for score in found.scores if score.data == RELEASE] == [
-        "linear-regression",
-        "regression-tree",
+    assert [(score.model, score.metric) for score in found.scores if score.data == RELEASE] == [
+        ("linear-regression", "mae"),
+        ("linear-regression", "r2"),
+        ("regression-tree", "mae"),
+        ("regression-tree", "r2"),
     ]
+    assert -0.1 < found.score("wage", "mean", NOTHING, "r2").mean <= 0
+    assert 0 < found.score("wage", "linear-regression", RELEASE, "r2").mean < 1
     nothing, raw = found.score("wage", "mean", NOTHING), found.score("wage", "linear-regression", RAW)
     release = found.score("wage", "linear-regression", RELEASE)
     assert raw.mean == pytest.approx(25, rel=0.2)  # what is left is uniform from 0 to 100
@@ -285,6 +292,32 @@ def test_rows_whose_target_is_missing_are_neither_learned_from_nor_judged():
     assert sum((~is_missing[division.test_rows]).sum() for division in experiment.divisions) == 60
     found = evaluate(holes, policy, **FAST)
     assert {round(20 * value, 9) % 1 for value in found.score("ill", "decision-tree", RAW).test} == {0.0}
+
+
+def test_classes_are_judged_by_three_metrics_and_nothing_is_a_guess_by_shares():
+    found = evaluate(people(400), Policy.parse(POLICY), **FAST)
+    metrics = [score.metric for score in found.scores if score.data == RELEASE]
+    assert metrics == ["accuracy", "auc", "brier"]
+    assert set(found.score("ill", "majority", NOTHING, "auc").test) == {0.5}
+    share = np.mean(np.array(people(400).column("ill").to_pylist()) == "yes")
+    brier = found.score("ill", "majority", NOTHING, "brier").mean
+    assert brier == pytest.approx(share * (1 - share), abs=0.01)
+    for data in (RELEASE, RAW):
+        assert found.score("ill", "decision-tree", data, "auc").mean > 0.6
+        assert found.score("ill", "decision-tree", data, "brier").mean < brier
+    with pytest.raises(KeyError):
+        found.score("ill", "decision-tree", RAW, "mae")
+
+
+def test_a_passed_column_is_learned_from_where_the_workload_says_so():
+    tells = people(400).append_column("hint", people(400).column("ill"))
+    attributes = {**Policy.parse(POLICY).as_dict()["attributes"], "hint": {"role": "other"}}
+    told = [{"classify": {"target": "ill", "features": ["age", "hint"]}}]
+    found = evaluate(tells, policy_with(attributes=attributes, workload=told), **FAST)
+    assert found.score("ill", "decision-tree", RELEASE).mean == 1.0
+    alone = [{"classify": "ill"}]
+    found = evaluate(tells, policy_with(attributes=attributes, workload=alone), **FAST)
+    assert found.score("ill", "decision-tree", RELEASE).mean < 1.0
 
 
 # ---- general measures ----------------------------------------------------------------------------------

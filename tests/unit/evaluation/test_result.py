@@ -13,9 +13,8 @@ from scipy import stats
 from sfumato.errors import InputError, MissingExtra
 from sfumato.evaluation import intervals
 from sfumato.evaluation.intervals import make_score, paired_test
+from sfumato.evaluation.metrics import ACCURACY, ERROR
 from sfumato.evaluation.result import (
-    ACCURACY,
-    ERROR,
     LARGEST_SCORE,
     NOTHING,
     RAW,
@@ -190,3 +189,13 @@ def test_the_largest_scores_that_are_read_have_an_interval(largest):
 def test_what_is_no_json_is_refused(text):
     with pytest.raises(InputError, match="no evaluation"):
         Evaluation.from_json(text)
+
+
+def test_metrics_of_earlier_versions_are_read_by_their_new_names():
+    document = FOUND.as_dict()
+    for each in document["scores"]:
+        each["metric"] = "mean absolute error"
+    assert {each.metric for each in Evaluation.from_dict(document).scores} == {ERROR}
+    document["scores"][0]["metric"] = "luck"
+    with pytest.raises(InputError, match="must be accuracy, auc, brier, mae or r2"):
+        Evaluation.from_dict(document)

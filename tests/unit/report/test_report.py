@@ -16,7 +16,8 @@ import pyarrow as pa
 import pytest
 
 from sfumato.evaluation.intervals import make_score, paired_test
-from sfumato.evaluation.result import ACCURACY, ERROR, Evaluation, ModelScore
+from sfumato.evaluation.metrics import ACCURACY, ERROR
+from sfumato.evaluation.result import Evaluation, ModelScore
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.schema import Attribute, Kind, Role
@@ -898,6 +899,27 @@ def test_an_error_is_better_the_smaller_it_is(release):
     assert "← better" in html
     (target,) = utility.utility_of(evaluated(release, *scores).certificate.figures).targets
     assert target.best.kept == pytest.approx((40.25 - 20.5) / (40.25 - 10.25))
+
+
+def test_other_metrics_stand_beside_the_leading_one(release):
+    others = [
+        a_score("release", 0.8, 0.81, 0.82, metric="auc"),
+        a_score("raw", 0.9, 0.91, 0.92, metric="auc"),
+        a_score("nothing", 0.5, 0.5, 0.5, metric="auc", model="majority"),
+        a_score("release", 0.2, 0.21, 0.22, metric="brier"),
+    ]
+    page = Page(render(evaluated(release, *SCORES, *others)))
+    words = page.words()
+    assert (
+        "Area under the ROC curve Model Nothing Release Raw rows decision tree 0.500 ± 0.000 0.810 ± 0.025"
+        in words
+    )
+    assert (
+        "Brier score Model Nothing Release Raw rows decision tree – 0.210 ± 0.025 – The lower, the better."
+        in words
+    )
+    assert words.count("From the release,") == 1
+    assert not page.misnested
 
 
 def test_a_target_that_is_classified_and_regressed_is_drawn_twice(release):

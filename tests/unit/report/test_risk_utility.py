@@ -50,9 +50,12 @@ def test_the_report_says_what_is_promised_and_what_is_not(release):
     figures = release.certificate.figures["tradeoff"]
     assert "Every row keeps 50 % of what it tells, at the least risk there is." in words
     assert "It is not k-anonymity." in words
+    before, after = figures["raw risk"], figures["risk"]
     assert (
-        f"The mean risk is {figures['risk']['mean']:.3g}, and was {figures['raw risk']['mean']:.3g}" in words
+        f"The mean risk was {before['mean']:.3g} for the rows as they are, and is {after['mean']:.3g}"
+        in words
     )
+    assert f"the greatest was {before['greatest']:.3g}, and is {after['greatest']:.3g}" in words
     assert "the table itself, 40 rows" in words
     assert "Of every row it is proved that no box is better" in words
     assert "sfumato verify DIR --side-table TABLE" in words
@@ -100,6 +103,39 @@ def test_boxes_that_several_rows_share_are_counted(release, boxes):
     assert found["1"] == sizes.count(1)
     assert found["2 to 4"] == sum(size for size in sizes if 2 <= size <= 4)
     assert sum(found.values()) == 40
+
+
+def test_risks_above_1_are_never_told_without_a_word_on_weights(release):
+    assert release.certificate.figures["tradeoff"]["raw risk"]["greatest"] > 1
+    assert words_of(render(release)).count("Risks are weighted") == 2
+    low = with_figures(
+        release, **{"raw risk": {"mean": 0.5, "greatest": 1}, "risk": {"mean": 0.1, "greatest": 1}}
+    )
+    assert "Risks are weighted" not in words_of(render(low))
+
+
+def test_a_limit_of_risk_is_the_first_thing_that_is_said():
+    options = "{objective: most-utility, risk-at-most: 0.5}"
+    release = release_of(PEOPLE, POLICY.replace("{utility-at-least: 0.5}", options))
+    words = words_of(release.report)
+    assert "Every row has a risk of at most 0.5, and tells as much as that allows." in words
+    assert "each row tells as much as its limit of risk allows" in words
+    assert "no published row has more risk than 0.5" in words
+    assert "the box of most utility among those with a risk of at most 0.5" in words
+
+
+def test_the_histogram_of_risk_has_each_row_before_and_after(release):
+    bins = release.certificate.figures["tradeoff"]["histogram"]
+    assert sum(each["raw"] for each in bins) == sum(each["published"] for each in bins) == 40
+    text = render(release)
+    for each in bins:
+        for word, n in (("as they are", each["raw"]), ("published", each["published"])):
+            assert (f"up to {each['at most']:g}, {word}: {n:,} rows" in text) == (n > 0)
+    older = dict(release.certificate.figures["tradeoff"])
+    del older["histogram"]
+    certificate = replace(release.certificate, figures={"tradeoff": older})
+    assert "svg.risks" in text
+    assert 'class="risks" role' not in render(replace(release, certificate=certificate))
 
 
 def test_without_a_threshold_nothing_is_promised():

@@ -21,7 +21,7 @@ from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.encoding.encoders import codes_in, tree_domain
 from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import InputError, PolicyError, TableError, number_of, of_side_table
-from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem, problem_of
+from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem, MostUtility, problem_of
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.declarations import (
     DAYS_TO_YEARS,
@@ -33,7 +33,7 @@ from sfumato.policy.hierarchy.declarations import (
     widen_from,
 )
 from sfumato.policy.hierarchy.files import ROOT
-from sfumato.policy.options.risk_utility import THRESHOLD, Absolute, RiskUtilityOptions, Weights
+from sfumato.policy.options.risk_utility import MOST_UTILITY, THRESHOLD, Absolute, RiskUtilityOptions, Weights
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.recoding.recoder import is_text
 from sfumato.table import cells as table_cells
@@ -171,6 +171,7 @@ def encode_tables(
     )
     _check_divisors(problem, options)
     _check_reachable(problem, options)
+    _check_limit(problem, options)
     return Encoded(schema, tuple(domains), problem)
 
 
@@ -288,11 +289,11 @@ def _factors_of(source: Source, schema: Schema, options: RiskUtilityOptions) -> 
 
 def _check_divisors(problem: LatticeProblem, options: RiskUtilityOptions) -> None:
     """Raise if a row that is suppressed weighs nothing, where one divides by that."""
-    if options.objective == THRESHOLD and options.private is None:
+    if not options.divides_by_risk and options.private is None:
         return
     weight = problem.weight_of(np.arange(problem.n), np.broadcast_to(problem.top(), problem.rows.shape))
     if n_none := int(problem.n_alike[weight <= 0].sum()):
-        what = f"objective {options.objective}" if options.objective != THRESHOLD else "variant paper"
+        what = f"objective {options.objective}" if options.divides_by_risk else "variant paper"
         raise InputError(
             f"{number_of(n_none, 'row')} {'has' if n_none == 1 else 'have'} only weights of 0 (or too small to count), "
             f"and the {what} divides by the weights. Set a floor, for example floor: 0.1."
@@ -311,6 +312,21 @@ def _check_reachable(problem: LatticeProblem, options: RiskUtilityOptions) -> No
         raise InputError(
             f"utility-at-least asks for {float(asked.value):.6g}, and {number_of(n_below, 'row')} {has} less even as "
             f"{they_are}; ask for at most {least:.6g}, or for a share of each row's own, such as utility-at-least: 0.6."
+        )
+
+
+def _check_limit(problem: LatticeProblem, options: RiskUtilityOptions) -> None:
+    """Raise if a row has more risk than is allowed even when it is suppressed: nothing has less."""
+    if options.objective != MOST_UTILITY or options.risk_at_most is None:
+        return
+    top = problem.suppressed(np.arange(problem.n))
+    is_above = ~problem.allows(MostUtility(options.risk_at_most), top.covered, top.weight)
+    if n_above := int(problem.n_alike[is_above].sum()):
+        has, they_are = ("has", "it is") if n_above == 1 else ("have", "they are")
+        raise InputError(
+            f"risk-at-most asks for {float(options.risk_at_most):.6g}, and {number_of(n_above, 'row')} {has} more even "
+            f"when {they_are} suppressed: up to {float(problem.risk(top).max()):.6g}, by the floor or by weights of "
+            "roots. Allow more risk, or take a smaller floor or other weights."
         )
 
 

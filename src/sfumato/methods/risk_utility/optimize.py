@@ -2,8 +2,8 @@
 
 ``auto`` takes the cube of all generalizations wherever it is affordable: what it would cost is counted on a sample of
 level vectors. Else the Lagrangian is proved by certificates and cuts, and the other objectives are probed; a threshold
-is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing depends on a clock:
-the same problem has the same answer.
+or a limit of risk is then proved by branch and bound for as many boxes per row as the number of rows allows. Nothing
+depends on a clock: the same problem has the same answer.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from sfumato.methods.risk_utility.paper import approximation, genetic, lagrangia
 from sfumato.methods.risk_utility.problem import (
     Lagrangian,
     LatticeProblem,
+    MostUtility,
     Objective,
     Solution,
     Threshold,
@@ -202,15 +203,16 @@ def choose_optimizer(
         return OptimizerChoice(EXACT, EXACT, f"{why}, which is affordable")
     if isinstance(objective, Lagrangian):
         return OptimizerChoice(CUT, CUT, f"{why}; certificates and cuts prove single rows")
-    n_boxes = MOST_BOXES // max(problem.n, 1)
-    if isinstance(objective, Threshold) and n_boxes >= LEAST_BOXES:
+    n_searches = probing.HALVINGS if isinstance(objective, MostUtility) else 1
+    n_boxes = MOST_BOXES // max(problem.n * n_searches, 1)
+    if isinstance(objective, Threshold | MostUtility) and n_boxes >= LEAST_BOXES:
         reason = f"{why}; row-join probing, then branch and bound of at most {n_boxes:,} boxes for each row"
         return OptimizerChoice(BRANCH, PROBING, reason, {"most_boxes": n_boxes})
     return OptimizerChoice(PROBING, PROBING, f"{why}; row-join probing")
 
 
 def _check(problem: LatticeProblem, objective: Objective, found: Solution, part: Fraction) -> None:
-    """Raise if an optimizer left out rows, or left one below its threshold: that must not be published."""
+    """Raise if an optimizer left out rows, or did not give one what was asked for: that must not be published."""
     if not np.array_equal(found.which, np.arange(problem.n)):
         raise InternalError("An optimizer left out rows.")
     if isinstance(objective, Threshold):
@@ -219,6 +221,11 @@ def _check(problem: LatticeProblem, objective: Objective, found: Solution, part:
         least = needed if part == 1 else np.floor(float(part) * needed * (1 - 1e-12)).astype(np.int64)
         if np.any(gained < least):
             raise InternalError("An optimizer gave a row less utility than was asked for.")
+    if (
+        isinstance(objective, MostUtility)
+        and not problem.allows(objective, found.covered, found.weight).all()
+    ):
+        raise InternalError("An optimizer gave a row more risk than is allowed.")
 
 
 __all__ = ["OptimizerChoice", "Optimum", "RowOptimizer", "choose_optimizer", "optimize"]

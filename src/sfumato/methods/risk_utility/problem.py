@@ -37,6 +37,7 @@ from sfumato.methods.risk_utility.kernels.lattice import (
 )
 from sfumato.policy.options.risk_utility import (
     LAGRANGIAN,
+    MOST_UTILITY,
     THRESHOLD,
     Absolute,
     AtLeast,
@@ -89,7 +90,17 @@ class LogRisk:
     price: Fraction
 
 
-Objective = Threshold | Lagrangian | LogRisk
+@dataclass(frozen=True, slots=True)
+class MostUtility:
+    """Most utility with a given risk at most. Ours: what an owner asks who was told how much risk is allowed.
+
+    Ties: most utility, then least risk, then the least levels, the first column's first.
+    """
+
+    at_most: Fraction
+
+
+Objective = Threshold | Lagrangian | LogRisk | MostUtility
 
 
 def objective_of(options: RiskUtilityOptions) -> Objective:
@@ -100,6 +111,10 @@ def objective_of(options: RiskUtilityOptions) -> Objective:
     """
     if options.objective == THRESHOLD:
         return Threshold(options.utility_at_least)
+    if options.objective == MOST_UTILITY:
+        if options.risk_at_most is None:
+            raise InternalError(f"The objective {options.objective} has no limit of risk.")
+        return MostUtility(options.risk_at_most)
     if options.price is None:
         raise InternalError(f"The objective {options.objective} has no price.")
     if options.objective == LAGRANGIAN:
@@ -181,6 +196,16 @@ class LatticeProblem:
         ]
         return np.array(found, dtype=np.int64)[at]
 
+    def limit(self, objective: MostUtility) -> RiskLimit:
+        """What a generalization may weigh by the rows that it covers."""
+        return RiskLimit.of(objective.at_most / Fraction(self.weight_unit), most_covered=self.n_side + 1)
+
+    def allows(self, objective: MostUtility, covered: Ints, weight: Ints) -> NDArray[np.bool_]:
+        """Is the risk of generalizations as small as is asked for? In exact arithmetic."""
+        limit = self.limit(objective)
+        covered = np.maximum(covered, 1)
+        return np.asarray(weight <= covered * limit.whole + covered * limit.part // limit.parts)
+
     def weight_bounds(self) -> tuple[int, int]:
         """No generalization of any row weighs less than the first, or more than the second."""
         least, greatest = (
@@ -194,6 +219,13 @@ class LatticeProblem:
     def top(self) -> Levels:
         """The levels of total suppression."""
         return (self.lattice.n_levels - 1).astype(np.uint8)
+
+    def suppressed(self, which: Ints) -> Solution:
+        """Some rows with nothing told of them: the least risk that there is, which covers every row."""
+        levels = np.tile(self.top(), (len(which), 1))
+        weight, utility = self.weight_of(which, levels), self.utility_of(which, levels)
+        nothing = np.zeros(len(which), dtype=np.bool_)
+        return Solution(which, levels, self.n_side + self.own[which], weight, utility, nothing)
 
     def nodes_of(self, which: Ints, levels: Levels) -> NDArray[np.int32]:
         """The nodes (which, columns) of generalizations of some rows."""
@@ -265,6 +297,39 @@ class LatticeProblem:
         return u_max * top / max(self.n_side, 1)
 
 
+@dataclass(frozen=True, slots=True)
+class RiskLimit:
+    """The greatest weight w with a risk w / c below a limit, for every number c of rows covered, in whole numbers.
+
+    It is c ``whole`` + floor(c ``part`` / ``parts``): exact, though no product needs more than 63 bits.
+    """
+
+    whole: int
+    part: int
+    parts: int
+
+    @classmethod
+    def of(cls, limit: Fraction, *, most_covered: int) -> RiskLimit:
+        """A limit in units of weight; nothing weighs more than ``GREATEST_WEIGHT``.
+
+        A risk is a fraction with a denominator of at most ``most_covered``, so the greatest such fraction that is not
+        above the limit serves as well.
+
+        >>> RiskLimit.of(Fraction(7, 20), most_covered=10)
+        RiskLimit(whole=0, part=1, parts=3)
+        >>> RiskLimit.of(Fraction(13, 4), most_covered=10)
+        RiskLimit(whole=3, part=1, parts=4)
+        """
+        near = min(limit, Fraction(GREATEST_WEIGHT)).limit_denominator(most_covered)
+        if near > limit:  # the one before it, of all fractions with such denominators
+            p, q = near.numerator, near.denominator
+            inverse = pow(p, -1, q)
+            parts = inverse + (most_covered - inverse) // q * q
+            near = Fraction((p * parts - 1) // q, parts)
+        whole, part = divmod(near.numerator, near.denominator)
+        return cls(whole, part, near.denominator)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Solution:
     """Generalizations of some rows of a problem: what each covers, weighs and tells, and whether it is proved best."""
@@ -288,6 +353,11 @@ class Solution:
     def take(self, at: Any) -> Solution:
         """Some of the generalizations."""
         return Solution(*(getattr(self, name)[at] for name in self.__slots__))
+
+    def put(self, at: Ints, other: Solution) -> None:
+        """Put the generalizations of another solution in the place of those at ``at``."""
+        for name in self.__slots__:
+            getattr(self, name)[at] = getattr(other, name)
 
 
 def values_of(objective: Lagrangian | LogRisk, covered: Any, weight: Any, utility: Any) -> Floats:
@@ -434,7 +504,9 @@ __all__ = [
     "Lagrangian",
     "LatticeProblem",
     "LogRisk",
+    "MostUtility",
     "Objective",
+    "RiskLimit",
     "Solution",
     "Threshold",
     "distinct_rows",

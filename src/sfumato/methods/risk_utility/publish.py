@@ -132,7 +132,7 @@ def node_bounds(domain: TreeDomain) -> tuple[pa.Array, pa.Array]:
     ([0, 0, 0, 1, 2, 2, 3], [3, 1, 0, 1, 3, 2, 3])
     """
     tree = domain.hierarchy
-    first, last = _leaf_ends(domain)
+    first, last = leaf_ends(domain)
     n = len(first)
     is_missing = tree.low >= n
     no_low = is_missing | (tree.high > n)
@@ -143,7 +143,7 @@ def node_bounds(domain: TreeDomain) -> tuple[pa.Array, pa.Array]:
     return (low.cast(kind), high.cast(kind)) if kind else (low, high)
 
 
-def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
+def leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     """First and last value of each leaf but missing; int32 days of a date, whole numbers where all are."""
     attribute = domain.attribute
     if attribute.kind is Kind.DATE:
@@ -160,4 +160,12 @@ def _leaf_ends(domain: TreeDomain) -> tuple[NDArray[Any], NDArray[Any]]:
     return lows, highs
 
 
-__all__ = ["bounds_of", "boxes_table", "generalize_column", "node_bounds", "order_of", "publish_rows"]
+__all__ = [
+    "bounds_of",
+    "boxes_table",
+    "generalize_column",
+    "leaf_ends",
+    "node_bounds",
+    "order_of",
+    "publish_rows",
+]

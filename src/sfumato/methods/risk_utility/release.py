@@ -36,6 +36,11 @@ NO_PRIVACY = (
     "none is claimed: the set of boxes that may be published depends on the table [FEB12, theorem 4 is wrong]"
 )
 
+TOLERANCE = 1e-9
+"""Relative: a risk that exceeds an edge of the histogram by less is one of rounded weights."""
+LEAST_RISK = 10_000
+"""The histogram of risk tells risks apart down to one in so many."""
+
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -135,6 +140,7 @@ def _draw_as_printed(
     reason = f"Algorithm {private.algorithm} of the paper, for study: no privacy is claimed"
     figures = figures_of(part, Optimum(here, "sampling", reason), None)
     figures["raw risk"] = _figure(raw_risk(problem), problem.n_alike, "greatest")  # of the whole table
+    del figures["histogram"]  # which would be of the rows that were drawn
     figures["published"] = {
         "privacy": NO_PRIVACY,
         "algorithm": private.algorithm,
@@ -167,13 +173,15 @@ def figures_of(problem: LatticeProblem, optimum: Optimum, side: SideTable | None
     possible = problem.raw_utility - problem.least_utility
     reached = solution.utility - problem.least_utility
     share = np.where(possible > 0, reached / np.maximum(possible, 1), 1.0)
+    before, after = raw_risk(problem), problem.risk(solution)
     return {
         "optimizer": optimum.optimizer,
         "reason": optimum.reason,
         "proved": int(n_alike[solution.is_proved].sum()),
         "rows": len(problem.of_row),
-        "risk": _figure(problem.risk(solution), n_alike, "greatest"),
-        "raw risk": _figure(raw_risk(problem), n_alike, "greatest"),
+        "raw risk": _figure(before, n_alike, "greatest"),
+        "risk": _figure(after, n_alike, "greatest"),
+        "histogram": histogram_of(before, after, n_alike),
         "share": _figure(share, n_alike, "least"),
         "suppressed": int(n_alike[is_root].sum()),
         "raw": int(n_alike[is_raw].sum()),
@@ -191,6 +199,33 @@ def _figure(values: Floats, n_alike: Ints, extreme: str) -> dict[str, float]:
     ends = {"greatest": np.max, "least": np.min}
     found = {"mean": np.average(values, weights=n_alike), extreme: ends[extreme](values)}
     return {word: float(f"{number:.12g}") for word, number in found.items()}
+
+
+def histogram_of(before: Floats, after: Floats, n_alike: Ints) -> list[dict[str, Any]]:
+    """How many rows have how much risk, before and after: bins from 0 and 1/10,000 on, by steps of 1, 2, 5, 10.
+
+    >>> histogram_of(np.array([0.5, 1.0]), np.array([0.3, 0.6]), np.array([3, 1]))
+    [{'at most': 0.5, 'raw': 3, 'published': 3}, {'at most': 1, 'raw': 1, 'published': 1}]
+    """
+    greatest = max(before.max(initial=0.0), after.max(initial=0.0))
+    edges: list[float] = [0]
+    power = 0
+    while edges[-1] < greatest:
+        edges += [times * 10**power / LEAST_RISK for times in (1, 2, 5)]
+        power += 1
+    counts = [
+        np.bincount(np.searchsorted(edges, risks * (1 - TOLERANCE)), n_alike, len(edges)).astype(np.int64)
+        for risks in (before, after)
+    ]
+    return [
+        {"at most": _plain(edge), "raw": int(raw), "published": int(published)}
+        for edge, raw, published in zip(edges, *counts, strict=True)
+        if raw or published
+    ]
+
+
+def _plain(number: float) -> float:
+    return int(number) if number == int(number) else number
 
 
 def raw_risk(problem: LatticeProblem) -> Floats:

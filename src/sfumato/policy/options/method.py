@@ -76,6 +76,11 @@ class MethodOptions(Part):
         return False
 
     @property
+    def draws_rows(self) -> bool:
+        """Are some of the rows drawn at random, and the others left out?"""
+        return False
+
+    @property
     def promise(self) -> str | None:
         """What it promises by itself; None if the requirements say."""
         return None

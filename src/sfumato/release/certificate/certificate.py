@@ -147,7 +147,9 @@ class Certificate:
         if self.privacy is not None:
             return self.privacy.promise
         if self.claims.utility is not None:
-            at_least = self.claims.utility.at_least
+            at_least, at_most = self.claims.utility.at_least, self.claims.utility.risk_at_most
+            if at_most is not None:
+                return f"risk at most {float(at_most):.6g} of each row"
             of_whom = "" if isinstance(at_least, Absolute) else " of each row's"
             return f"utility at least {at_least}{of_whom}"
         return ", ".join(notebook.describe_item(claim.requirement) for claim in self.claims.requirements)
@@ -157,7 +159,7 @@ class Certificate:
         if self.privacy is not None:
             return not self.privacy.is_secret
         if self.claims.utility is not None:
-            return self.claims.utility.at_least is None
+            return self.claims.utility.at_least is None and self.claims.utility.risk_at_most is None
         return not self.claims.requirements
 
     def to_json(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any, Self
 
 import numpy as np
@@ -29,6 +30,7 @@ class UtilityClaim:
     """How much utility the published rows of a risk-utility release keep, on average and at least.
 
     ``at_least`` is the share of its utility that each row keeps, or the utility that it has, None if none is promised.
+    ``risk_at_most`` is the risk that no row exceeds by promise, counted against the side table, None if none is promised.
     ``mean`` and ``least`` are None where the folder does not tell: it takes the values of the table. ``missing`` are the
     columns that have a leaf for missing cells.
     """
@@ -38,6 +40,7 @@ class UtilityClaim:
     mean: float | None
     least: float | None
     missing: tuple[str, ...] = ()
+    risk_at_most: Fraction | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -219,6 +219,7 @@ class UtilityDocument(StrictDocument):
 
     measure: str
     at_least: Threshold = Field(alias="at-least")
+    risk_at_most: Exact = Field(default=ABSENT, alias="risk-at-most")
     mean: NumberOrNull
     least: NumberOrNull
 
@@ -310,7 +311,9 @@ class BoxClaims(StrictDocument):
     @classmethod
     def of(cls, claims: Claims) -> Self:
         assert claims.utility is not None
-        utility = {name: getattr(claims.utility, name) for name in UtilityDocument.model_fields}
+        utility = unless_none(risk_at_most=claims.utility.risk_at_most) | {
+            name: getattr(claims.utility, name) for name in ("measure", "at_least", "mean", "least")
+        }
         return cls.model_construct(
             rows=claims.rows,
             suppressed=claims.suppressed,

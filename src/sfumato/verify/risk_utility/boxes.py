@@ -303,7 +303,12 @@ def claims_of(boxes: Boxes) -> Claims:
     else:
         mean, least = utilities.mean, utilities.of_line.least.min()
     claim = UtilityClaim(
-        measure_word(options), options.promised, _digits(mean), _digits(least), boxes.missing
+        measure_word(options),
+        options.promised,
+        _digits(mean),
+        _digits(least),
+        boxes.missing,
+        options.risk_at_most,
     )
     _, suppressed = boxes.count_suppressed()
     cells = None if boxes.policy.is_private else claim_of(boxes.details().values())

@@ -21,6 +21,12 @@ from sfumato.verify.risk_utility.boxes import TOLERANCE, Boxes, Utilities, claim
 TRADEOFF = "tradeoff"
 """What the certificate calls the figures of the run."""
 
+WEIGHTED = (
+    "Risks are weighted: the weights of a row's columns together, over the rows that fit it. So they can be above 1, and "
+    "are no probabilities."
+)
+"""Said wherever a risk above 1 is told."""
+
 NOT_K_ANONYMITY = Check(
     "this is not k-anonymity",
     True,
@@ -62,7 +68,9 @@ def check_utility(
     claimed: UtilityClaim, found: UtilityClaim | None, utilities: Utilities | str
 ) -> Iterator[Check]:
     assert found is not None
-    is_same = (claimed.measure, claimed.at_least) == (found.measure, found.at_least)
+    is_same = all(
+        getattr(claimed, word) == getattr(found, word) for word in ("measure", "at_least", "risk_at_most")
+    )
     yield Check(
         "utility is claimed as the policy measures and bounds it", is_same, "" if is_same else "they differ"
     )
@@ -86,12 +94,10 @@ def check_utility(
 def check_promise(utilities: Utilities | str, options: RiskUtilityOptions) -> Iterator[Check]:
     promised = options.promised
     if promised is None:
-        yield Check(
-            "no utility is promised",
-            True,
-            f"the objective {options.objective} weighs risk against utility row by row",
-            is_note=True,
-        )
+        why = "weighs risk against utility row by row"
+        if options.risk_at_most is not None:
+            why = f"bounds the risk of each row, by {float(options.risk_at_most):.6g}"
+        yield Check("no utility is promised", True, f"the objective {options.objective} {why}", is_note=True)
     if promised is None or isinstance(utilities, str):
         return
     count = utilities.boxes.count
@@ -138,8 +144,17 @@ def _check_value(promised: Absolute, n_rows: int, n_failing: int, n_certain: int
 
 
 @dataclass(frozen=True, slots=True)
+class RiskBin:
+    """How many rows have a risk of ``at_most`` that, and above that of the bin before: as they are, and as published."""
+
+    at_most: float
+    raw: int
+    published: int
+
+
+@dataclass(frozen=True, slots=True)
 class RunFigures:
-    """What the run stated of risk and utility."""
+    """What the run stated of risk and utility. Certificates of older versions hold no ``histogram`` of risk."""
 
     rows: int
     proved: int
@@ -152,6 +167,7 @@ class RunFigures:
     side_rows: int
     is_own: bool
     sha256: str | None
+    histogram: tuple[RiskBin, ...] = ()
 
     @classmethod
     def of(cls, given: Any) -> RunFigures:
@@ -171,6 +187,10 @@ class RunFigures:
             side_rows=_whole(side["rows"]),
             is_own=side["own"],
             sha256=side["sha256"],
+            histogram=tuple(
+                RiskBin(_number(each["at most"]), _whole(each["raw"]), _whole(each["published"]))
+                for each in given.get("histogram", ())
+            ),
         )
 
 
@@ -209,6 +229,8 @@ def _check_figures(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
         *(["a mean risk is above the greatest"] if _is_reversed(figures) else []),
         *(["the side table is another than the policy's"]
           if figures.is_own != (options.side_table is None) else []),
+        *(["the histogram of risk is of other rows"] if not _fits_rows(figures) else []),
+        *(["the greatest risk is above what the policy allows"] if _is_above_limit(figures, options) else []),
         *(["the table itself lacks a row"] if figures.is_own and figures.lacking else []),
         *(["the table itself has another number of rows"]
           if figures.is_own and options.private is None and figures.side_rows != found.rows else []),
@@ -216,6 +238,23 @@ def _check_figures(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
     if isinstance(utilities, Utilities) and found.rows:
         faults += share_faults(figures, utilities, options)
     yield Check(claim, not faults, ", and ".join(faults))
+
+
+def _fits_rows(figures: RunFigures) -> bool:
+    """Does the histogram hold every published row once, in bins that ascend to the greatest risk?"""
+    bins = figures.histogram
+    edges = [each.at_most for each in bins]
+    reached = [each.at_most for each in bins if each.published]
+    return not bins or (
+        edges == sorted(set(edges))
+        and sum(each.published for each in bins) == figures.rows
+        and figures.risk[1] <= reached[-1] * (1 + TOLERANCE)
+    )
+
+
+def _is_above_limit(figures: RunFigures, options: RiskUtilityOptions) -> bool:
+    limit = options.risk_at_most
+    return limit is not None and figures.risk[1] > float(limit) * (1 + TOLERANCE)
 
 
 def _is_reversed(figures: RunFigures) -> bool:

@@ -44,6 +44,8 @@ ROUNDING = 2.0**-31
 AT_ONCE = 1 << 18
 """So many pairs of a box and a row are compared in one go."""
 
+WORDS = ("mean", "greatest")
+
 Cells = Mapping[str, pa.DictionaryArray]
 
 
@@ -184,6 +186,10 @@ class Risks:
     greatest: Between
     n_alone: int
     """Rows in whose box the side table has nobody: it lacks them for certain."""
+    of_line: tuple[Floats, Floats]
+    """The least and the greatest risk that a row of each line can have."""
+    n_lacking: int
+    """Rows that count themselves beside others of their box."""
 
     @classmethod
     def of(cls, boxes: Boxes, readings: Readings, n_lacking: int) -> Risks:
@@ -202,8 +208,18 @@ class Risks:
         low = as_one[0] if n_more == 0 else as_one_more[0]
         high = as_one_more[1] if n_more == len(others) else as_one[1]
         return cls(
-            Between(least / n_rows, most / n_rows), Between(float(low.max()), float(high.max())), n_alone
+            Between(least / n_rows, most / n_rows),
+            Between(float(low.max()), float(high.max())),
+            n_alone,
+            (as_one[0] if n_more == 0 else np.where(is_alone, as_one[0], as_one_more[0]), as_one[1]),
+            n_more,
         )
+
+    def count_above(self, limit: float, count: Ints) -> tuple[int, int]:
+        """How many rows have a risk above a limit: surely, and unless the side table lacks them."""
+        low, high = self.of_line
+        surely = low > limit
+        return int(count[surely].sum()), int(count[(high > limit) & ~surely].sum())
 
 
 def _greatest_sum(values: Floats, n: int) -> float:
@@ -211,15 +227,15 @@ def _greatest_sum(values: Floats, n: int) -> float:
     return math.fsum(np.sort(values)[len(values) - n :].tolist())
 
 
-def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> tuple[float, float]:
-    """Mean and greatest risk of the rows of the table itself as they are: each covers those that are alike."""
+def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> Floats:
+    """The risk of each distinct row of the table itself as it is: it covers those that are alike."""
     options = boxes.policy.options_for(RiskUtilityOptions)
     weight = np.full(len(side.codes), float(options.floor))
     for a, column in enumerate(side.columns):
         own = column.weight(options.weights, len(side.columns))
         assert own is not None  # the table itself has all values
         weight += own[column.tree.leaf_nodes[side.codes[:, a]]]
-    return math.fsum(weight.tolist()) / side.n_rows, float((weight / side.count).max())
+    return np.asarray(weight / side.count)
 
 
 # ---- rows that boxes cover ------------------------------------------------------------------------------
@@ -336,19 +352,70 @@ def _check_risks(
         is_covered,
         "" if is_covered else f"it has nobody in the boxes of {found.n_alone:,}",
     )
+    options = boxes.policy.options_for(RiskUtilityOptions)
+    is_published = figures.is_own and not any(options.weights.columns())
+    raw = raw_risks(boxes, side) if is_published else None
+    if raw is not None:
+        yield from _check_raw(figures, raw, side, readings)
     _, one_over = readings.find_ends(1 / np.maximum(readings.covered, 1))
     slacks = readings.rounding * np.array([np.average(one_over, weights=boxes.count), one_over.max()])
-    words = ("mean", "greatest")
     betweens = (found.mean, found.greatest)
-    for word, said, between, slack in zip(words, figures.risk, betweens, slacks.tolist(), strict=True):
+    for word, said, between, slack in zip(WORDS, figures.risk, betweens, slacks.tolist(), strict=True):
         is_so = between.has(said, slack)
         is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
         yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
-    if figures.is_own and not any(boxes.policy.options_for(RiskUtilityOptions).weights.columns()):
-        for word, said, number in zip(words, figures.raw_risk, raw_risks(boxes, side), strict=True):
-            is_so = Between(number, number).has(said, readings.rounding)
-            detail = "" if is_so else f"it is {number:.12g}"
-            yield Check(f"the {word} risk of the raw rows is {said:.12g}", is_so, detail)
+    yield from _check_limit(boxes, options, readings, found)
+    if figures.histogram:
+        yield _check_histogram(boxes, figures, side, readings, found, raw)
+
+
+def _check_raw(
+    figures: RunFigures, raw: Floats, side: VerifiedSideTable, readings: Readings
+) -> Iterator[Check]:
+    """The risk of the rows of the table itself, before."""
+    ends = float(np.average(raw, weights=side.count)), float(raw.max())
+    for word, said, number in zip(WORDS, figures.raw_risk, ends, strict=True):
+        is_so = Between(number, number).has(said, readings.rounding)
+        detail = "" if is_so else f"it is {number:.12g}"
+        yield Check(f"the {word} risk of the raw rows is {said:.12g}", is_so, detail)
+
+
+def _check_limit(
+    boxes: Boxes, options: RiskUtilityOptions, readings: Readings, found: Risks
+) -> Iterator[Check]:
+    """The risk that no row may exceed, row by row."""
+    if options.risk_at_most is None:
+        return
+    limit = float(options.risk_at_most)
+    n_above, n_doubtful = found.count_above(limit * (1 + TOLERANCE) + readings.rounding, boxes.count)
+    n_above += max(n_doubtful - found.n_lacking, 0)
+    detail = f"{n_above:,} of {boxes.n_rows:,} have more" if n_above else ""
+    yield Check(f"every row has a risk of at most {limit:.6g}", not n_above, detail)
+
+
+def _check_histogram(
+    boxes: Boxes,
+    figures: RunFigures,
+    side: VerifiedSideTable,
+    readings: Readings,
+    found: Risks,
+    raw: Floats | None,
+) -> Check:
+    """How many rows have at most the risk of each bin, as they are (of the table itself) and as published."""
+    low, high = found.of_line
+    n_published, n_raw, is_so = 0, 0, True
+    for each in figures.histogram:
+        slack = TOLERANCE * each.at_most + readings.rounding
+        n_published, n_raw = n_published + each.published, n_raw + each.raw
+        surely, maybe = (
+            int(boxes.count[risks <= each.at_most + sign * slack].sum())
+            for risks, sign in ((high, -1), (low, 1))
+        )
+        is_so &= surely <= n_published <= maybe
+        if raw is not None:
+            surely, maybe = (int(side.count[raw <= each.at_most + sign * slack].sum()) for sign in (-1, 1))
+            is_so &= surely <= n_raw <= maybe
+    return Check("the histogram of risk is what the rows have", is_so, "" if is_so else "it is another")
 
 
 def _check_promise_by_side_table(boxes: Boxes, figures: RunFigures) -> Iterator[Check]:

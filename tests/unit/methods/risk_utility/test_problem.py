@@ -8,12 +8,13 @@ import naive_tradeoff as naive
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from tradeoff_cases import problems, shares
 
 from sfumato.encoding.domain import TreeDomain
 from sfumato.errors import PolicyError
 from sfumato.methods.risk_utility import model
-from sfumato.methods.risk_utility.problem import Threshold, distinct_rows, problem_of
+from sfumato.methods.risk_utility.problem import MostUtility, RiskLimit, Threshold, distinct_rows, problem_of
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import Weights
 from sfumato.policy.schema import Attribute, Role
@@ -33,6 +34,33 @@ def test_a_leaf_of_less_depth_stays_as_it_is_for_some_levels():
     labels = [[PLACES.labels[problem.nodes_of(np.array([row]), np.array([[level]], dtype=np.uint8))[0, 0]]
                for level in range(3)] for row in range(3)]  # fmt: skip
     assert labels == [["a", "North", "*"], ["b", "North", "*"], ["c", "c", "*"]]
+
+
+@given(st.fractions(min_value=0, max_value=50, max_denominator=10**9), st.integers(1, 60))
+@settings(max_examples=100)
+def test_a_limit_of_risk_is_exact_for_every_number_of_rows(limit, most_covered):
+    found = RiskLimit.of(limit, most_covered=most_covered)
+    for covered in range(1, most_covered + 1):
+        allowed = covered * found.whole + covered * found.part // found.parts
+        assert allowed == covered * limit.numerator // limit.denominator
+
+
+def test_a_limit_of_risk_needs_no_more_than_63_bits():
+    found = RiskLimit.of(Fraction(2**40) + Fraction(1, 3), most_covered=2**28)
+    assert found == RiskLimit(2**34, 0, 1)
+    near = RiskLimit.of(Fraction(2**33) + Fraction(10**9, 10**9 + 7), most_covered=2**28)
+    assert 2**28 * near.whole + 2**28 * near.part < 2**63
+
+
+def test_a_suppressed_row_covers_all_rows_and_itself_if_the_side_table_lacks_it():
+    problem = places(0, 2, side=[1, 1, 2], weights=Weights("model-2"))
+    top = problem.suppressed(np.arange(2))
+    again = problem.solution(top.levels)
+    assert top.covered.tolist() == again.covered.tolist() == [4, 3]
+    assert top.weight.tolist() == again.weight.tolist()
+    assert top.utility.tolist() == again.utility.tolist()
+    assert problem.allows(MostUtility(Fraction(1, 4)), top.covered, top.weight).tolist() == [True, False]
+    assert problem.allows(MostUtility(Fraction(1, 3)), top.covered, top.weight).all()
 
 
 def test_rows_covered_weight_and_utility_of_a_hand_counted_table():

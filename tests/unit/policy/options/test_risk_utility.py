@@ -236,7 +236,7 @@ PRIVATE = "private: {epsilon: 1.0, delta: 1.0e-6"
         (f"{{side-table: v.csv, {PRIVATE}, algorithm: 3}}}}", "private algorithm: only variant: paper has it; leave it out."),
         (f"{{side-table: v.csv, utility-at-least: {{value: 3}}, {PRIVATE}}}}}", "utility-at-least: a row that cannot reach a utility would end the run, and so tell of itself; give a share, such as 0.6."),
         ("{optimizer: best}", "optimizer: 'best' is not one of auto, exact, cut, approximation, genetic, probing."),
-        ("{objective: risk}", "objective: 'risk' is not one of threshold, lagrangian, log-risk."),
+        ("{objective: risk}", "objective: 'risk' is not one of threshold, lagrangian, log-risk, most-utility."),
         ("{objective: lagrangian, floor: 1}", "the objective lagrangian needs the price of risk, such as lambda: 1.0."),
         ("{objective: log-risk, floor: 1}", "the objective log-risk needs the price of risk, such as lambda: 1.0."),
         ("{objective: log-risk, floor: 1, lambda: 0}", "lambda: must be a number above 0"),
@@ -305,7 +305,7 @@ def test_an_option_that_makes_no_sense_is_refused(options, sentence):
     ("more", "sentence"),
     [
         ("require: [k-anonymity: 5]", "require: risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write []."),
-        ("workload: [classify: disease]", "workload: risk-utility chooses for the owner of each row and serves no task; leave this out, or write []."),
+        ('workload: [select: "age >= 4"]', "workload: risk-utility chooses for the owner of each row and serves no task; evaluate can measure classify and regress, leave the others out."),
         ("workload: [aggregate: [mean]]", "workload: risk-utility chooses for the owner of each row"),
         ("output: {values: summary}", "output values: risk-utility makes no groups to summarize; use labels, bounds or both."),
         ("output: {rows: counts}", "output rows: only diffgen publishes counts or expanded rows; leave it out."),
@@ -313,6 +313,13 @@ def test_an_option_that_makes_no_sense_is_refused(options, sentence):
 )  # fmt: skip
 def test_what_single_rows_cannot_serve_is_refused(more, sentence):
     assert refusal("{}", more + "\n").startswith(f"Policy, line {N_LINES + 2}: {sentence}")
+
+
+def test_tasks_are_accepted_to_be_measured_and_overridden():
+    measured = policy("{}", "workload: [classify: disease]\n")
+    assert measured.method == policy().method
+    assert measured.method.overrides(measured.workload)
+    assert not measured.method.overrides(())
 
 
 def test_what_is_empty_is_no_promise():
@@ -331,7 +338,7 @@ def test_a_private_release_publishes_no_other_column():
     ("made", "sentence"),
     [
         (RiskUtilityOptions(optimizer="best"), "optimizer: 'best' is not one of auto, exact"),
-        (RiskUtilityOptions(objective="risk"), "objective: 'risk' is not one of threshold, lagrangian, log-risk. Did you mean 'log-risk'?"),
+        (RiskUtilityOptions(objective="risk"), "objective: 'risk' is not one of threshold, lagrangian, log-risk, most-utility. Did you mean 'log-risk'?"),
         (RiskUtilityOptions(utility="width"), "utility: 'width' is not one of depth, inverse, log. Did you mean 'depth'?"),
         (RiskUtilityOptions(utility_at_least=Fraction(2)), SHARE),
         (RiskUtilityOptions(utility_at_least=Absolute(Fraction(-1))), "utility-at-least value: must be a utility from 0 to 1e12, such as 5."),

@@ -295,6 +295,56 @@ def test_a_risk_that_was_changed_is_found_by_the_side_table(folder, kind, word, 
     assert has(found, words)
 
 
+@pytest.mark.parametrize("kind", ["raw", "published"])
+def test_a_histogram_that_was_changed_is_found_by_the_side_table(folder, kind):
+    def move(figures):
+        having = [each for each in figures["histogram"] if each[kind]]
+        having[-1][kind] -= 1
+        having[0][kind] += 1
+
+    change_figures(folder, move)
+    found = failed(folder, PEOPLE)
+    assert has(found, "the histogram of risk is what the rows have: it is another") or has(
+        found, "the figures of risk and utility are there, and the rows can have them"
+    )
+
+
+def test_a_histogram_of_more_rows_than_there_are_is_found(folder):
+    change_figures(folder, lambda figures: figures["histogram"][-1].update(published=1000))
+    assert has(failed(folder), "the figures of risk and utility are there, and the rows can have them")
+
+
+def test_a_row_above_its_limit_of_risk_is_found_by_the_side_table(tmp_path):
+    limited = POLICY.replace("{utility-at-least: 0.5}", "{objective: most-utility, risk-at-most: 0.3}")
+    release_of(PEOPLE, limited).write(tmp_path / "out")
+    assert verify_folder(tmp_path / "out", side_table=PEOPLE).ok
+    greatest = json.loads((tmp_path / "out" / "certificate.json").read_text(encoding="utf-8"))["figures"]
+    assert greatest["tradeoff"]["risk"]["greatest"] > 0.2
+
+    def lower(document):
+        document["policy"]["method"]["risk-utility"]["risk-at-most"] = 0.2
+        document["method"]["risk-utility"]["risk-at-most"] = 0.2
+        document["claims"]["utility"]["risk-at-most"] = "1/5"
+        document["figures"]["tradeoff"]["risk"] = {"mean": 0.15, "greatest": 0.2}
+
+    path = tmp_path / "out" / "policy.yaml"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("risk-at-most: 0.3", "risk-at-most: 0.2"), encoding="utf-8"
+    )
+    edit_certificate(tmp_path / "out", lower)
+    rehash(tmp_path / "out")
+    found = [check for check in verify_folder(tmp_path / "out", side_table=PEOPLE).checks if not check.passed]
+    assert "every row has a risk of at most 0.2" in [check.claim for check in found]
+
+
+def test_a_row_that_the_side_table_lacks_counts_itself_below_its_limit(tmp_path):
+    limited = POLICY.replace("{utility-at-least: 0.5}", "{objective: most-utility, risk-at-most: 0.3}")
+    release_of(PEOPLE, limited, SIDE).write(tmp_path / "out")
+    found = verify_folder(tmp_path / "out", side_table=SIDE)
+    found.raise_if_failed()
+    assert "every row has a risk of at most 0.3" in [check.claim for check in found.checks]
+
+
 def test_another_side_table_is_found(copy_of, made, tmp_path):
     folder = copy_of("outside")
     other = tmp_path / "other.csv"

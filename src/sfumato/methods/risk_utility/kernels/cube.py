@@ -24,7 +24,8 @@ from numpy.typing import NDArray
 from sfumato.kernels.compile import inner, kernel
 
 PLAIN, MERGED, SINGLE = 0, 1, 2
-THRESHOLD, LAGRANGIAN, LOG_RISK = 0, 1, 2
+THRESHOLD, MOST_UTILITY, LAGRANGIAN, LOG_RISK = 0, 1, 2, 3
+"""Kinds of aims: those of whole numbers come first, then those of floats."""
 
 TOLERANCE = 1e-12
 """Objectives in floating point that differ by less, relative to the larger, are tied."""
@@ -49,13 +50,16 @@ class Cube(NamedTuple):
 
 
 class Aim(NamedTuple):
-    """What is best."""
+    """What is best; for most utility, what may be weighed is c ``whole`` + floor(c ``part`` / ``parts``) of c rows."""
 
     kind: int
     price: float
     power: int
     weight_unit: float
     utility_unit: float
+    whole: int = 0
+    part: int = 0
+    parts: int = 1
 
 
 class Seeking(NamedTuple):
@@ -72,7 +76,7 @@ class Found(NamedTuple):
     weight: int
     covered: int  # 0: there is none
     utility: int
-    value: float  # of the objective; 0 where the aim is a threshold
+    value: float  # of the objective; 0 where the aim is of whole numbers
 
 
 class Best(NamedTuple):
@@ -82,7 +86,7 @@ class Best(NamedTuple):
     covered: NDArray[np.int32]  # 0: nothing yet
     utility: NDArray[np.int64]
     levels: NDArray[np.int64]  # the number of the level vector
-    value: NDArray[np.float64]  # of the objective; empty where the aim is a threshold
+    value: NDArray[np.float64]  # of the objective; empty where the aim is of whole numbers
 
 
 class CubeScratch(NamedTuple):
@@ -111,7 +115,9 @@ class CubeScratch(NamedTuple):
 
 @inner
 def value_of(aim, covered, weight, utility):
-    """The objective, of those that are floats."""
+    """The objective, of those that are floats; 0 for the others."""
+    if aim.kind < LAGRANGIAN:
+        return 0.0
     u = utility * aim.utility_unit
     if aim.kind == LAGRANGIAN:
         power = 1.0
@@ -122,9 +128,15 @@ def value_of(aim, covered, weight, utility):
 
 
 @inner
+def is_allowed(aim, covered, weight):
+    """Is the risk of a generalization as small as the aim asks for?"""
+    return aim.kind != MOST_UTILITY or weight <= covered * aim.whole + covered * aim.part // aim.parts
+
+
+@inner
 def best_at(aim, best, line, s):
     """The best generalization of a seeker so far."""
-    value = 0.0 if aim.kind == THRESHOLD else best.value[line, s]
+    value = 0.0 if aim.kind < LAGRANGIAN else best.value[line, s]
     return Found(best.weight[line, s], np.int64(best.covered[line, s]), best.utility[line, s], value)
 
 
@@ -133,8 +145,10 @@ def is_better(aim, one, other):
     """Is a generalization better than another that comes before it in lexicographic order?"""
     if one.covered == 0 or other.covered == 0:
         return one.covered > other.covered
-    if aim.kind == THRESHOLD:
+    if aim.kind < LAGRANGIAN:
         left, right = one.weight * other.covered, other.weight * one.covered
+        if aim.kind == MOST_UTILITY:
+            return one.utility > other.utility or (one.utility == other.utility and left < right)
         return left < right or (left == right and one.utility > other.utility)
     near = TOLERANCE * max(abs(one.value), abs(other.value))
     return one.value > other.value + near or (one.value >= other.value - near and one.utility > other.utility)
@@ -148,7 +162,7 @@ def keep(aim, best, line, s, found, levels):
         best.covered[line, s] = found.covered
         best.utility[line, s] = found.utility
         best.levels[line, s] = levels
-        if aim.kind != THRESHOLD:
+        if aim.kind >= LAGRANGIAN:
             best.value[line, s] = found.value
 
 
@@ -327,8 +341,9 @@ def score(aim, seeking, mode, scratch, best, line, levels):
             continue
         weight = scratch.own_weight[line, s] if mode == SINGLE else scratch.weight[line, t]
         covered = max(np.int64(scratch.n_rows[line, t]) + seeking.own[c], 1)
-        value = 0.0 if aim.kind == THRESHOLD else value_of(aim, covered, weight, utility)
-        found = Found(weight, covered, utility, value)
+        if not is_allowed(aim, covered, weight):
+            continue
+        found = Found(weight, covered, utility, value_of(aim, covered, weight, utility))
         if mode == SINGLE:
             keep(aim, best, 0, c, found, levels)
         else:
@@ -353,8 +368,9 @@ def score_last(cube, aim, seeking, scratch, best, level, start, levels):
         left += 1
         weight = scratch.own_weight[start, s] + seeking.weight[now, row] - seeking.weight[then, row]
         covered = max(np.int64(scratch.n_rows[to, t]) + seeking.own[row], 1)
-        value = 0.0 if aim.kind == THRESHOLD else value_of(aim, covered, weight, utility)
-        keep(aim, best, 0, row, Found(weight, covered, utility, value), levels)
+        if is_allowed(aim, covered, weight):
+            found = Found(weight, covered, utility, value_of(aim, covered, weight, utility))
+            keep(aim, best, 0, row, found, levels)
     scratch.n_seekers[to] = left
     return left
 
@@ -474,6 +490,7 @@ __all__ = [
     "LAGRANGIAN",
     "LOG_RISK",
     "MERGED",
+    "MOST_UTILITY",
     "PLAIN",
     "SINGLE",
     "THRESHOLD",

@@ -10,8 +10,9 @@ for each row and level of a column. Fewer threads work where memory would not ho
 on their number: the work is shared out by the levels of the first columns, always in the same way, and put together in
 the same order.
 
-Ties: Threshold compares risks in whole numbers. Objectives in floating point are tied where they differ by less than
-1e-12 of the larger. Then most utility wins, then the least levels, the first column's first.
+Ties: Threshold and MostUtility compare risks in whole numbers. Objectives in floating point are tied where they differ
+by less than 1e-12 of the larger. Then most utility wins (of MostUtility least risk), then the least levels, the first
+column's first.
 """
 
 from __future__ import annotations
@@ -30,7 +31,14 @@ from sfumato.errors import InternalError
 from sfumato.machine import free_memory, n_cores
 from sfumato.methods.risk_utility.kernels.cube import Best, CubeScratch, count_at, keep_better, search
 from sfumato.methods.risk_utility.optimizers.tuples import Tuples, first_line, tuples_of
-from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Objective, Solution, Threshold
+from sfumato.methods.risk_utility.problem import (
+    Ints,
+    Lagrangian,
+    LatticeProblem,
+    LogRisk,
+    Objective,
+    Solution,
+)
 from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 
@@ -61,7 +69,7 @@ def solve(
     tuples = tuples_of(problem, objective, which)
     if tuples is None:
         raise InternalError("The columns have too many values for one cube of all generalizations.")
-    if not isinstance(objective, Threshold) and problem.weight_bounds()[0] <= 0:
+    if isinstance(objective, Lagrangian | LogRisk) and problem.weight_bounds()[0] <= 0:
         raise InternalError("An objective that divides by weights needs a floor.")
     best = _best(tuples, n_cores() if threads is None else threads, progress)
     covered, weight, utility, levels = (

@@ -166,21 +166,25 @@ class NeighbourFinder:
 # ---- many rows ------------------------------------------------------------------------------------------
 
 
+def need_of(problem: LatticeProblem, objective: Objective, which: Ints) -> Ints:
+    """The least utility that a threshold asks of each of some rows."""
+    if not isinstance(objective, Threshold):
+        raise InternalError("This search is for the least risk with a utility at least as great as asked.")
+    return problem.need(objective.at_least)[which]
+
+
 def search(
     problem: LatticeProblem,
-    objective: Objective,
+    need: Ints,
     search_row: RowSearch,
     *,
-    which: Ints | None,
+    which: Ints,
     threads: int | None,
     progress: Progress,
     stage: str,
 ) -> Solution:
-    """Search for each of some rows; what is found has the utility that is needed, and is measured exactly."""
-    if not isinstance(objective, Threshold):
-        raise InternalError("This search is for the least risk with a utility at least as great as asked.")
-    which = np.arange(problem.n) if which is None else which
-    budget = problem.raw_utility[which] - problem.need(objective.at_least)[which]
+    """Search for each of some rows; what is found has the utility that it needs, and is measured exactly."""
+    budget = problem.raw_utility[which] - need
     n = len(which)
     levels = np.empty((n, problem.n_columns), dtype=np.uint8)
     covered, weight, loss = (np.empty(n, dtype=np.int64) for _ in range(3))
@@ -219,4 +223,4 @@ def _parts(n: int) -> Iterator[slice]:
     return (slice(first, last) for first, last in pairwise([*range(0, n, ROWS_AT_A_TIME), n]))
 
 
-__all__ = ["MOST_VECTORS", "NeighbourFinder", "Neighbours", "RowSearch", "SideColumns", "search"]
+__all__ = ["MOST_VECTORS", "NeighbourFinder", "Neighbours", "RowSearch", "SideColumns", "need_of", "search"]

@@ -14,6 +14,7 @@ from sfumato.methods.risk_utility.kernels.cube import (
     LAGRANGIAN,
     LOG_RISK,
     MERGED,
+    MOST_UTILITY,
     PLAIN,
     SINGLE,
     THRESHOLD,
@@ -28,6 +29,7 @@ from sfumato.methods.risk_utility.problem import (
     Lagrangian,
     LatticeProblem,
     Levels,
+    MostUtility,
     Objective,
     Threshold,
 )
@@ -97,7 +99,7 @@ class Tuples:
             np.zeros((lines, s), dtype=np.int32),
             np.empty((lines, s), dtype=np.int64),
             np.empty((lines, s), dtype=np.int64),
-            np.empty((lines, 0 if self.aim.kind == THRESHOLD else s)),
+            np.empty((lines, 0 if self.aim.kind < LAGRANGIAN else s)),
         )
 
     def n_bytes(self) -> int:
@@ -178,6 +180,9 @@ def _aim(problem: LatticeProblem, objective: Objective) -> Aim:
     units = (problem.weight_unit, problem.utility_unit)
     if isinstance(objective, Threshold):
         return Aim(THRESHOLD, 0.0, 0, *units)
+    if isinstance(objective, MostUtility):
+        limit = problem.limit(objective)
+        return Aim(MOST_UTILITY, 0.0, 0, *units, limit.whole, limit.part, limit.parts)
     if isinstance(objective, Lagrangian):
         return Aim(LAGRANGIAN, float(objective.price), objective.power, *units)
     return Aim(LOG_RISK, float(objective.price), 0, *units)

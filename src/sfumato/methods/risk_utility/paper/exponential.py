@@ -31,6 +31,7 @@ from sfumato.methods.risk_utility.problem import (
     Lagrangian,
     LatticeProblem,
     Levels,
+    MostUtility,
     Objective,
     Threshold,
     values_of,
@@ -233,6 +234,7 @@ def chances(
         is_open = is_open & (np.rint(found.utility / problem.utility_unit) >= need)
         exponent = -working / m * found.weight / np.maximum(found.covered, 1)
     else:
+        assert not isinstance(objective, MostUtility)  # which the policy refuses here
         exponent = working / m * values_of(objective, found.covered, found.weight, found.utility)
     if not is_open.any():
         return np.zeros(found.covered.shape)

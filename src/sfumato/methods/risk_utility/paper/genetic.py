@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.methods.risk_utility.kernels.neighbours import Measure
-from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, search
+from sfumato.methods.risk_utility.optimizers.neighbours import Neighbours, need_of, search
 from sfumato.methods.risk_utility.paper.kernels.genes import Evolution, Members, evolve
 from sfumato.methods.risk_utility.problem import Ints, LatticeProblem, Levels, Objective, Solution
 from sfumato.policy.options.risk_utility import PAPER, REPAIRED, GeneticOptions
@@ -78,9 +78,10 @@ def solve(
         found = evolve(neighbours.problem, how, counter, members, pool, steps)
         return found, bool(found.weight == 0)
 
+    which = np.arange(problem.n) if which is None else which
     return search(
         problem,
-        objective,
+        need_of(problem, objective, which),
         search_row,
         which=which,
         threads=threads,

@@ -5,7 +5,7 @@ Everything here looks at declarations alone: nothing depends on a table. Keys: [
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import PurePath
@@ -49,13 +49,14 @@ from sfumato.policy.output import Form, Output
 from sfumato.policy.rules import ChoiceRule, Either, Exact, Text, Whole, refuse
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.unit import Unit, ask_for_bound
+from sfumato.policy.workload import Classify, Regress, Task
 from sfumato.policy.yaml import Where
 
 AUTO, EXACT, CUT = "auto", "exact", "cut"
 APPROXIMATION, GENETIC, PROBING = "approximation", "genetic", "probing"
 OPTIMIZERS = (AUTO, EXACT, CUT, APPROXIMATION, GENETIC, PROBING)
-THRESHOLD, LAGRANGIAN, LOG_RISK = "threshold", "lagrangian", "log-risk"
-OBJECTIVES = (THRESHOLD, LAGRANGIAN, LOG_RISK)
+THRESHOLD, LAGRANGIAN, LOG_RISK, MOST_UTILITY = "threshold", "lagrangian", "log-risk", "most-utility"
+OBJECTIVES = (THRESHOLD, LAGRANGIAN, LOG_RISK, MOST_UTILITY)
 
 SERVES = {
     AUTO: OBJECTIVES,
@@ -91,7 +92,8 @@ class RiskUtilityOptions(MethodOptions):
     """What is optimized for each row, and how.
 
     ``variant`` tells the paper's Algorithms 1 and 2 as printed from ours, which are repaired. ``utility_at_least`` is a
-    share of the way from the row suppressed to the row as it is, or a utility. ``price`` is the lambda of the
+    share of the way from the row suppressed to the row as it is, or a utility; ``risk_at_most`` is the greatest risk of a
+    row where the objective is most-utility. ``price`` is the lambda of the
     Lagrangian and of log-risk, ``kappa`` the power of utility in the former. ``floor`` is added to the weight of
     every generalization. ``side_table`` names the table that an attacker has, which lies at ``side_path``; None is the
     table itself. A policy that is written down tells the name alone: it needs no outside file, and the certificate says
@@ -113,8 +115,8 @@ class RiskUtilityOptions(MethodOptions):
     objective: Annotated[
         str,
         ChoiceRule(
-            "threshold: least risk with utility-at-least; lagrangian: most lambda / risk + utility^kappa; log-risk: most "
-            "utility - lambda ln(risk).",
+            "threshold: least risk with utility-at-least; most-utility: most utility with risk-at-most; lagrangian: "
+            "most lambda / risk + utility^kappa; log-risk: most utility - lambda ln(risk).",
             words=OBJECTIVES,
         ),
     ] = THRESHOLD
@@ -128,6 +130,13 @@ class RiskUtilityOptions(MethodOptions):
             other=Absolute,
         ),
     ] = DEFAULT_SHARE
+    risk_at_most: Annotated[
+        Fraction | None,
+        Exact(
+            "Most-utility: the greatest risk of a row, its weight over the rows of the side table that fit it.",
+            least=0, most=1e9, says="must be a number from 0 to 1e9, such as 0.05.",
+        ),
+    ] = None  # fmt: skip
     price: Annotated[
         Fraction | None,
         Exact(
@@ -213,6 +222,11 @@ class RiskUtilityOptions(MethodOptions):
         return Absolute(part * asked.value) if isinstance(asked, Absolute) else part * asked
 
     @property
+    def divides_by_risk(self) -> bool:
+        """Does the objective divide by the risk of a row, which must then not be 0?"""
+        return self.objective in (LAGRANGIAN, LOG_RISK)
+
+    @property
     def is_algorithm_1(self) -> bool:
         """Algorithm 1 as printed?"""
         return self.optimizer == APPROXIMATION and self.variant == PAPER
@@ -236,6 +250,10 @@ class RiskUtilityOptions(MethodOptions):
         return None
 
     @property
+    def draws_rows(self) -> bool:
+        return self.private is not None
+
+    @property
     def form(self) -> Form:
         """Boxes of all rows; or of those that were drawn, if the release is private."""
         return Form.SAMPLE if self.is_private else Form.BOXES
@@ -252,6 +270,10 @@ class RiskUtilityOptions(MethodOptions):
     @classmethod
     def keep_sound(cls, _given: Mapping[str, Any], _broken: Collection[str | int]) -> None:
         """None: without one of its options another may be wrong."""
+
+    def overrides(self, workload: Sequence[Task]) -> bool:
+        """Boxes are chosen by risk and utility, whatever the tasks are."""
+        return bool(workload)
 
     def check(self, policy: RestOfPolicy, mistakes: Mistakes) -> None:
         """The options make sense together and with the columns, and the rest of the policy is served."""
@@ -275,6 +297,8 @@ class RiskUtilityOptions(MethodOptions):
             options["utility-at-least"] = (
                 asked.as_policy() if isinstance(asked, Absolute) else as_plain(asked)
             )
+        if self.risk_at_most is not None:
+            options["risk-at-most"] = as_plain(self.risk_at_most)
         if self.price is not None:
             options["lambda"] = as_plain(self.price)
         if self.objective == LAGRANGIAN:
@@ -376,9 +400,15 @@ def _check_objective(options: RiskUtilityOptions) -> None:
             f"{options.optimizer} serves the objective {', '.join(served)} only; for {options.objective} choose "
             f"{' or '.join(others)}.",
         )
-    if options.objective == THRESHOLD:
+    if options.objective == MOST_UTILITY and options.risk_at_most is None:
+        raise Misfit(METHOD, f"the objective {MOST_UTILITY} needs a limit, such as risk-at-most: 0.05.")
+    if options.objective != MOST_UTILITY and options.risk_at_most is not None:
+        raise Misfit((*METHOD, "risk-at-most"), f"only the objective {MOST_UTILITY} has it; leave it out.")
+    if options.objective in (THRESHOLD, MOST_UTILITY):
         if options.price is not None:
-            raise Misfit((*METHOD, "lambda"), "the objective threshold has no price of risk; leave it out.")
+            raise Misfit(
+                (*METHOD, "lambda"), f"the objective {options.objective} has no price of risk; leave it out."
+            )
     elif options.price is None:
         raise Misfit(
             METHOD, f"the objective {options.objective} needs the price of risk, such as lambda: 1.0."
@@ -400,6 +430,12 @@ def _check_private(options: RiskUtilityOptions, private: PrivateSampling) -> Non
         return
     if private.algorithm != ALGORITHM_3:
         raise Misfit((*path, "algorithm"), PAPER_ALONE)
+    if options.objective == MOST_UTILITY:
+        raise Misfit(
+            path,
+            f"the objective {MOST_UTILITY} may have no solution for a row, and an error would tell of that row; choose "
+            f"{THRESHOLD}, {LAGRANGIAN} or {LOG_RISK}.",
+        )
     if isinstance(options.utility_at_least, Absolute):
         raise Misfit(
             (*METHOD, "utility-at-least"),
@@ -430,8 +466,10 @@ def _check_paper(options: RiskUtilityOptions, private: PrivateSampling, path: Wh
         raise Misfit(
             path, "the variant paper takes the table itself for its side table; leave out side-table."
         )
-    if options.objective == LOG_RISK:
-        raise Misfit(path, f"the paper knows no objective {LOG_RISK}; choose {THRESHOLD} or {LAGRANGIAN}.")
+    if options.objective in (LOG_RISK, MOST_UTILITY):
+        raise Misfit(
+            path, f"the paper knows no objective {options.objective}; choose {THRESHOLD} or {LAGRANGIAN}."
+        )
     if private.algorithm == 4 and options.objective != LAGRANGIAN:
         raise Misfit(
             (*path, "algorithm"),
@@ -473,13 +511,13 @@ def declared_schema(schema: Schema) -> Schema:
 def _check_floor(options: RiskUtilityOptions, schema: Schema) -> None:
     """Raise if a row that is suppressed may weigh nothing where one divides by its risk."""
     is_paper = options.private is not None and options.private.variant == PAPER
-    if options.floor > 0 or (options.objective == THRESHOLD and not is_paper):
+    if options.floor > 0 or (not options.divides_by_risk and not is_paper):
         return
     model, attributes = options.weights.model, options.weights.attributes
     names = [attribute.name for attribute in schema.quasi_identifiers]
     if model == MODEL_2 and any(attributes.get(name, 1.0) != 0 for name in names):
         return
-    what = f"the objective {options.objective}" if options.objective != THRESHOLD else "the variant paper"
+    what = f"the objective {options.objective}" if options.divides_by_risk else "the variant paper"
     raise Misfit(
         METHOD,
         f"{what} divides by the risk of a row that is suppressed, which is 0 with weights {model} and a floor of 0; "
@@ -496,10 +534,16 @@ def _check_rest(options: RiskUtilityOptions, policy: RestOfPolicy, mistakes: Mis
                 "risk-utility chooses for each row alone and promises nothing of groups; leave this out, or write [].",
             )
     with mistakes.collect():
-        if policy.workload:
+        if options.private is not None and policy.workload:
             raise Misfit(
                 ("workload",),
-                "risk-utility chooses for the owner of each row and serves no task; leave this out, or write [].",
+                "private risk-utility publishes quasi-identifiers alone and serves no task; leave this out, or write [].",
+            )
+        if not all(isinstance(task, Classify | Regress) for task in policy.workload):
+            raise Misfit(
+                ("workload",),
+                "risk-utility chooses for the owner of each row and serves no task; evaluate can measure classify and "
+                "regress, leave the others out.",
             )
     for attribute in policy.schema if options.private is not None else ():
         with mistakes.collect():

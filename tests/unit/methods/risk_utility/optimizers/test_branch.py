@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import problems, thresholds, wide_problem
+from tradeoff_cases import check_search, problems, risk_limits, thresholds, wide_problem
 
 from sfumato.errors import InternalError
 from sfumato.methods.risk_utility.optimizers import branch, neighbours, probing
@@ -33,6 +33,15 @@ def test_what_is_proved_is_what_brute_force_finds(problem, objective, most_boxes
         best = -naive.best(problem, objective, row)[0]
         assert risk == best if solution.is_proved[row] else risk >= best
     assert solution.is_proved.all() or most_boxes < 10**6
+
+
+@given(problems(utilities=("depth",)), st.data())
+@settings(max_examples=60, deadline=None)
+def test_most_utility_within_a_limit_of_risk_is_proved_where_utilities_are_whole(problem, data):
+    objective = data.draw(risk_limits(problem))
+    solution = branch.solve(problem, objective, threads=1, most_boxes=10**6)
+    check_search(problem, objective, solution)
+    assert solution.is_proved.all()
 
 
 @given(problems(), thresholds)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tradeoff_cases import check_search, log_risks, problems, shares, thresholds, wide_problem
+from tradeoff_cases import check_search, log_risks, problems, risk_limits, shares, thresholds, wide_problem
 
 from sfumato.methods.risk_utility.optimizers import neighbours as near
 from sfumato.methods.risk_utility.optimizers import probing
@@ -71,6 +71,13 @@ def test_beyond_the_room_every_second_or_later_row_is_taken_and_counts_for_so_ma
     assert stride > 1
     assert set(some) <= set(everything)
     assert sum(some.values()) == pytest.approx(sum(everything.values()), abs=stride)
+
+
+@given(problems(), st.data())
+@settings(max_examples=60, deadline=None)
+def test_what_probing_finds_within_a_limit_of_risk_is_allowed_and_measured(problem, data):
+    objective = data.draw(risk_limits(problem))
+    check_search(problem, objective, probing.solve(problem, objective, threads=1))
 
 
 @given(problems(), thresholds)
