@@ -244,7 +244,6 @@ def _learn(goal: Goal, model: str, data: GoalData, division: Division, experimen
         predicted = _replace_where(is_left_out[tested], predicted, _guess(goal, y[trained]))
     test_score = _score_predictions(goal, experiment, y[tested], predicted)
     train_score = _score_predictions(goal, experiment, y[trained], predict(data.points.take(trained)))
-    )
     return FoldScore(test_score, train_score)
 
 
@@ -325,14 +324,15 @@ def _measure_workload(
     groups: Partition, policy: Policy, division: Division, experiment: Experiment
 ) -> dict[str, float]:
     """How pure the groups are in each target, and how precisely rows are selected."""
-    found = _measure_targets(groups.of_row(division.train.n_rows), division, experiment)
+    group = groups.of_row(division.train.n_rows)
+    found, n_left = _measure_targets(group, division, experiment), int((group < 0).sum())
     rows = pa.table(groups.columns()) if experiment.selections else None
     for condition in experiment.selections:
         where = predicate.parse(condition, policy.schema)
         selected = select.imprecision(where, division.train, policy.schema, rows, groups.recoding, policy)
-        found[f"imprecision of {condition}"] = float(selected.imprecision + (~is_there).sum())
+        found[f"imprecision of {condition}"] = float(selected.imprecision + n_left)
     if policy.leaves_rows_out:
-        found["rows left out"] = float((~is_there).sum())
+        found["rows left out"] = float(n_left)
         found["test rows left out"] = float(groups.recoding.find_left_out(division.test).sum())
     return found
 

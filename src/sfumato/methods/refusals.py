@@ -161,10 +161,10 @@ def choose_statistics(
 
         return with_variance
 
-    def count(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
+    def with_counts(at: Ints, n_parts: int, among: Ints | slice = EVERY) -> GroupStats:
         return GroupStats(np.bincount(at[once(at, among)], minlength=n_parts))
 
-    return count
+    return with_counts
 
 
 def _find_refusal(item: Requirement, splits: list[_Parts]) -> Refusal | None:
