@@ -79,3 +79,13 @@ def test_a_label_that_may_be_missing_is_never_certain_to_be_a_value():
     assert answer.low <= len(TABLE) - n_missing <= answer.high
     whole = release_of(people(80, seed=3, missing=False))
     assert whole.query("COUNT(*)", "age >= 0") == (80, 80, 80)
+
+
+@pytest.mark.parametrize("values", ["labels", "bounds", "both"])
+def test_a_cell_that_is_published_as_missing_is_missing_for_certain(values):
+    """Nothing may be lost, so that all rows are published as they are."""
+    whole = policy_of(values).replace("utility-at-least: 0.5", "utility-at-least: 1")
+    release = release_of(TABLE, whole)
+    assert release.query("COUNT(*)", "age is null") == (1, 1, 1)
+    assert release.query("COUNT(*)", "zip is null") == (1, 1, 1)
+    assert release.query("COUNT(*)", "age >= 31").low == release.query("COUNT(*)", "age >= 31").high
