@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 from collections import Counter, defaultdict
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,9 +47,9 @@ def key(tmp_path):
     return path
 
 
-def policy(key=None, **changes: object) -> dict[str, object]:
+def policy(key=None, **changes: Any) -> dict[str, Any]:
     pseudonym = {"role": "pseudonym", **({} if key is None else {"key": str(key)})}
-    attributes = {
+    attributes: dict[str, Any] = {
         "id": pseudonym,
         "age": {"role": "quasi-identifier", "type": "number", "bounds": [0, 90]},
         "zip": {"role": "quasi-identifier"},

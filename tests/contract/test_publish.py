@@ -42,7 +42,7 @@ attributes:
   admitted:         {{role: quasi-identifier, type: date}}
   smoker:           {{role: quasi-identifier}}
   diagnosis:        {{role: sensitive}}
-  charge:           {{role: sensitive, type: number}}
+  charge:           {{role: sensitive, type: number, passes: unique}}
   length_of_stay:   {{role: other, type: number}}
   readmitted:       {{role: other}}
   row:              {{role: other, passes: unique}}

@@ -224,7 +224,7 @@ class CertifiedRows:
         """What a warehouse finds in the rows; a TableError if a cell is at fault, NoAnswer for anything else."""
         try:
             with opening(self.path) as warehouse:
-                return RowFindings(measure_by_sql(warehouse, self.policy), (), self.policy)
+                return RowFindings(measure_by_sql(warehouse, self.policy, is_release=True), (), self.policy)
         except TableError:
             raise
         except InputError as error:
@@ -445,8 +445,7 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     elif given.warehouse is None and held is not None:
         yield from held.checks()
     if given.warehouse is not None:
-        has_alone = claimed.alone_by_passed is not None
-        yield from unseen(policy, has_recoding=held is not None, has_alone=has_alone)
+        yield from unseen(policy, has_recoding=held is not None)
 
 
 def _check_promises(found: Measures, given: CertifiedRows, held: RecodingMatch | None) -> Iterator[Check]:

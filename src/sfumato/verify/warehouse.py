@@ -20,7 +20,7 @@ from sfumato.errors import InputError, TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Kind, Role
-from sfumato.release.certificate import RISK_LIMITS, SmallGroups
+from sfumato.release.certificate import RISK_LIMITS, AloneClaim, SmallGroups
 from sfumato.table.formulas import BEGINS_FORMULA, MARK, NO_FORMULA
 from sfumato.verify.cells import DistinctCells, label_or_bounds
 from sfumato.verify.checks import Check
@@ -82,8 +82,8 @@ OpenWarehouse = Callable[[Any], AbstractContextManager[Warehouse]]
 """Puts a table, a path or a frame, into a warehouse for a while."""
 
 
-def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
-    """What ``measure`` finds, by statements that a warehouse answers."""
+def measure_by_sql(warehouse: Warehouse, policy: Policy, *, is_release: bool = False) -> Measures:
+    """What ``measure`` finds, by statements that a warehouse answers; of a release also which rows are alone."""
     refuse_without_sql(policy)
     rows = _Release(warehouse, policy)
     sizes = rows.ask_one(SIZES)
@@ -102,6 +102,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy) -> Measures:
         },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},
         rows.count_respelled(),
+        rows.count_alone() if is_release else None,
     )
 
 
@@ -122,16 +123,15 @@ def refuse_without_sql(policy: Policy) -> None:
             )
 
 
-def unseen(policy: Policy, *, has_recoding: bool, has_alone: bool = False) -> Iterator[Check]:
+def unseen(policy: Policy, *, has_recoding: bool) -> Iterator[Check]:
     """What of a release is not compared with rows in a warehouse."""
     detail = "verify without --engine does"
     if policy.statistics:
         yield Check("the statistics of groups are not held against the rows", True, detail, is_note=True)
     if has_recoding:
         yield Check("the recoding is not held against the rows", True, detail, is_note=True)
-    if has_alone:
-        claim = "the rows that are alone by what is published as it is are not counted again"
-        yield Check(claim, True, detail, is_note=True)
+    if policy.schema.names(Role.PSEUDONYM):
+        yield Check("the pseudonyms are not held against the groups", True, detail, is_note=True)
 
 
 def tells_apart(warehouse: Warehouse, name: str) -> bool:
@@ -208,6 +208,25 @@ class _Release:
             if before > after:
                 found[attribute.name] = before - after
         return found
+
+    def count_alone(self) -> AloneClaim | None:
+        """How many rows have cells that no other row has, of all that is published as it is; '' is missing."""
+        names = [attribute.name for attribute in self.policy.schema.passed if attribute.name in self.names]
+        if not names:
+            return None
+        cells = [
+            f"COALESCE({self._stored(name)}, '')"
+            if _is_text(self.schema.field(name).type)
+            else self._cell(name)
+            for name in names
+        ]
+        shown = ", ".join(f"{cell} AS cell_{at}" for at, cell in enumerate(cells))
+        keys = ", ".join(f"cell_{at}" for at in range(len(cells)))
+        rows = f"SELECT {shown} FROM {self.warehouse.table} AS published"
+        alone = f"SELECT {keys} FROM ({rows}) AS passed GROUP BY {keys} HAVING COUNT(*) = 1"
+        text = f"SELECT COUNT(*) AS n FROM ({alone}) AS alone"
+        found = self.warehouse.ask(translate(text, self.warehouse.dialect))
+        return AloneClaim(len(names), int(found.column("n")[0].as_py()))
 
     def _count_values(self, attribute: Attribute, table: str) -> int:
         cell = without_words(quote_name(attribute.name), ["", *attribute.missing_values])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -51,7 +52,7 @@ def table() -> pa.Table:
 TABLE, POLICY = table(), policy_of()
 
 
-def at_once(rows: pa.Table = TABLE, policy: Policy = POLICY) -> object:
+def at_once(rows: pa.Table = TABLE, policy: Policy = POLICY) -> Any:
     return look_at_passed(TableAtHand(open_table(rows), policy.schema), PassedColumns(policy), policy)
 
 

@@ -16,6 +16,7 @@ from sfumato.table import formulas
 from sfumato.table.opening import open_table
 from sfumato.verify import warehouse as warehouses
 from sfumato.verify.measure import examine_source
+from sfumato.verify.passed import count_alone_in
 from sfumato.verify.table import verify_table
 from sfumato.verify.warehouse import measure_by_sql
 
@@ -101,6 +102,18 @@ def test_cells_like_formulas_are_read_without_their_mark():
     policy = Policy.of({"attributes": attributes, "require": require, "output": {"formulas": "escape"}})
     rows = pa.table({"zip": ["a", "a", "b", "=c"], "grade": ["+a", "-1", "'=b", "+a"]})
     same(measure_by_sql(DuckDB(formulas.escape(rows)), policy), measured(rows, policy))
+
+
+def test_rows_that_are_alone_are_counted_as_they_are_here():
+    policy = Policy.of({"attributes": ATTRIBUTES, "require": [], "output": {"formulas": "escape"}})
+    rows = rows_of(200).set_column(2, "disease", pa.array(["=flu", "", None, "cold", "gout"] * 40))
+    rows = rows.set_column(
+        3, "charge", pa.array([*[0.0, -0.0, float("nan"), None], *(i % 40 for i in range(196))], pa.float64())
+    )
+    found = measure_by_sql(DuckDB(formulas.escape(rows)), policy, is_release=True).alone
+    assert found == count_alone_in(rows, policy)
+    assert 0 < found.rows < 200
+    assert measure_by_sql(DuckDB(rows.select(["age", "zip"])), policy, is_release=True).alone is None
 
 
 def test_too_many_spellings_are_refused_and_not_passed(monkeypatch):
