@@ -10,6 +10,7 @@ import json
 import random
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -78,12 +79,12 @@ def policy(rest: str = "", columns: str = COLUMNS) -> sf.Policy:
     return sf.Policy.parse(f"{columns}{REQUIRE}{rest}")
 
 
-def ends(label: str) -> tuple[str, str, str, str]:
+def ends(label: str) -> tuple[str | Any, ...]:
     found = re.fullmatch(r"([\[(])(.+), (.+)([\])])", label)
     return found.groups() if found else ("[", label, label, "]")
 
 
-def fault(name: str, label: str | None, value: object) -> str | None:
+def fault(name: str, label: str | None, value: Any) -> str | None:
     """What is wrong with a label of that value: it is too fine, or does not cover it; None if nothing is."""
     if label is None:
         return None if value is None else "not missing"
@@ -104,8 +105,8 @@ def fault(name: str, label: str | None, value: object) -> str | None:
     if name in ("day", "seen"):
         forms = {"day": (f"{value:%Y-%m}", f"{value:%Y}-Q{(value.month + 2) // 3}"), "seen": ()}[name]
         return None if plain in (*forms, f"{value:%Y}") else "date"
-    opening, low, high, closing = ends(plain)
-    low, high = float(low), float(high)
+    opening, lowest, highest, closing = ends(plain)
+    low, high = float(lowest), float(highest)
     inside = (low <= value if opening == "[" else low < value) and (
         value <= high if closing == "]" else value < high
     )
@@ -181,7 +182,7 @@ def test_both_engines_publish_the_same_boxes(engine, tmp_path):
     ]
 
 
-def naive_ends(name: str, value: object) -> tuple:
+def naive_ends(name: str, value: Any) -> tuple:
     if name == "age":
         return (105, 110) if value >= 105 else (value // 5 * 5, value // 5 * 5 + 4)
     if name == "dose":
@@ -231,7 +232,7 @@ def test_statistics_are_computed_from_the_slices(engine, tmp_path):
      ("day", "2020-03-05"), ("seen", "2020-03"), ("country", "DE"), ("dose", "[0, 5)"), ("dose", "7")],
 )  # fmt: skip
 def test_a_finer_label_is_found_in_any_table(name, label):
-    rows = sf.publish(TABLE, policy(), seed=1).rows
+    rows = sf.publish(TABLE, policy(), seed=1).table
     n = 3
     tampered = pa.array([label] * n + rows[name].to_pylist()[n:])
     table = rows.set_column(rows.column_names.index(name), name, tampered)
@@ -303,3 +304,28 @@ def test_queries_enclose_the_truth():
         true = sum(map(holds, ROWS))
         answer = release.query(f"COUNT(*) WHERE {where}")
         assert answer.low <= true <= answer.high, where
+
+
+PRIVATE = """
+attributes:
+  zip:     {role: quasi-identifier, hierarchy: {mask: 5}, values: ZIPS, finest: 2}
+  day:     {role: quasi-identifier, type: date, bounds: [2020-01-01, 2021-12-31], finest: quarter}
+  country: {role: quasi-identifier, hierarchy: {library: countries}, finest: region}
+  ill:     {role: sensitive, values: [a, b]}
+workload: [classify: ill]
+method: {diffgen: {epsilon: 5}}
+""".replace("ZIPS", "['53715', '53703', '53201', '02139', '02142', '94110']")
+
+
+def test_a_private_release_publishes_nothing_finer_and_verifies(tmp_path):
+    table = TABLE.select(["zip", "day", "country", "ill"])
+    release = sf.publish(table, sf.Policy.parse(PRIVATE), seed=1)
+    shown = {name: {label.removesuffix(" or missing") for label in release.table[name].to_pylist() if label} for name in
+             ("zip", "day", "country")}  # fmt: skip
+    assert all(len(label.rstrip("*")) <= 3 for label in shown["zip"])
+    assert all(re.fullmatch(r"\*|\d{4}(-Q\d)?", label) for label in shown["day"])
+    assert shown["country"] <= {"*", "Africa", "Americas", "Antarctic", "Asia", "Europe", "Oceania"}
+    release.write(tmp_path / "out")
+    verify_folder(tmp_path / "out").raise_if_failed()
+    with pytest.raises(InputError, match="a private release answers no question for its values"):
+        release.query("COUNT(*) WHERE country = 'DE'")

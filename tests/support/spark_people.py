@@ -19,6 +19,7 @@ attributes:
   ward: {role: other}
   class: {role: other, values: [high, low]}
 """
+FINEST = ATTRIBUTES.replace("step: 1}", "step: 1, finest: 10}").replace("{mask: 3}}", "{mask: 3}, finest: 1}")
 MONDRIAN = ATTRIBUTES + "require: [k-anonymity: 10, distinct-diversity: {l: 2, of: disease}]\n"
 METHODS = {
     "mondrian": MONDRIAN,
@@ -27,6 +28,7 @@ METHODS = {
     "paper": MONDRIAN + "method: {mondrian: {variant: paper}}\n",
     "infogain": MONDRIAN + "workload: [classify: class]\nmethod: {mondrian: {variant: paper}}\n",
     "summary": MONDRIAN + "output: {values: summary}\n",
+    "finest": FINEST + "require: [k-anonymity: 2]\noutput: {values: summary}\n",
     "select": MONDRIAN + "workload: [select: {where: age < 30}]\n",
     "rothko-t": MONDRIAN + "method: {mondrian: {scale: rothko-t, rows-in-memory: 400}}\n",
     "rothko-s": MONDRIAN + "method: {mondrian: {scale: rothko-s, rows-in-memory: 400}}\n",

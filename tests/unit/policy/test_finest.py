@@ -97,10 +97,10 @@ def test_slices_hold_whole_steps_or_reach_up_to_their_end():
 
 def test_what_lies_outside_or_off_the_step_stays_so():
     ages = FinestSlices.of(attribute(5, (0, 110), 1))
-    low, high = ages.bounds
+    assert ages.bounds == (4, 109)
     outside = ages.represent(np.array([-1.0, 111, 500]))
-    assert outside[0] < low
-    assert (outside[1:] > high).all()
+    assert outside[0] < 4
+    assert (outside[1:] > 109).all()
     assert ages.represent(np.array([6.5])).tolist() == [9.5]
 
 
@@ -220,6 +220,14 @@ def test_hierarchies_lose_what_is_finer():
         "*": {"5*": ["53"], "5****": {"53***": ["537**"]}, "6****": {"60***": ["606**"]}}
     }
     assert [tree.labels[tree.leaf_nodes[c]] for c in zips.locate(tree, ["53703", "53"])] == ["537**", "53"]
+
+
+@pytest.mark.parametrize("hierarchy", ["{mask: 5}", "{library: us-zip}"])
+def test_a_value_that_is_not_declared_has_no_place_beside_one_that_is(hierarchy):
+    zips = column(f"hierarchy: {hierarchy}, values: ['53715', '60601'], finest: 1")
+    tree = zips.build_hierarchy(())
+    found = zips.locate(tree, ["53715", "53716", "60601"]).tolist()
+    assert [code < 0 for code in found] == [False, True, False]
 
 
 def test_labels_that_a_cut_would_leave_in_two_places_are_refused():

@@ -146,6 +146,14 @@ def check_level(level: object, names: Sequence[str], height: int) -> int:
     raise HierarchyError(f"finest must be {choices} from 1 to {height - 1}, counted from the values up.")
 
 
+def only_declared(column: DeclaredColumn, values: Any, codes: Nodes) -> Nodes:
+    """The codes of values that the column declares; those of all others are -1, if it declares any."""
+    if column.values is None:
+        return codes
+    declared = frozenset(column.values)
+    return np.where([value in declared for value in values], codes, -1).astype(np.int32)
+
+
 def name_values(column: DeclaredColumn) -> str | None:
     return None if column.values else "values, such as values: [Male, Female], or a hierarchy of them"
 

@@ -30,6 +30,7 @@ from sfumato.policy.hierarchy.declaration import (
     build_from_label_paths,
     check_level,
     name_values,
+    only_declared,
 )
 from sfumato.policy.hierarchy.files import MAX_LEAVES, ROOT, Label
 from sfumato.policy.hierarchy.grid import NumberGrid
@@ -107,7 +108,7 @@ class Mask(Declaration):
 
     def locate(self, column: DeclaredColumn, tree: Hierarchy, values: Any) -> Nodes:
         texts = [_mask(text, self._n_shown) for text in values]
-        return Declaration.locate(self, column, tree, texts)
+        return only_declared(column, values, Declaration.locate(self, column, tree, texts))
 
     def is_too_fine(self, label: str) -> bool:
         return len(label.rstrip(ROOT)) > self._n_shown

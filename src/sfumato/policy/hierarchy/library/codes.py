@@ -14,6 +14,7 @@ from sfumato.policy.hierarchy.declaration import (
     build_from_label_paths,
     check_level,
     name_values,
+    only_declared,
 )
 from sfumato.policy.hierarchy.declarations import Given, Intervals
 from sfumato.policy.hierarchy.files import ROOT
@@ -121,8 +122,8 @@ class Codes(Declaration):
         return _build(path for label in labels if (path := self.path_to(label)))
 
     def locate(self, column: DeclaredColumn, tree: Hierarchy, values: Any) -> Nodes:
-        paths = map(self._path_of, values)
-        return Declaration.locate(self, column, tree, [path[-1] if path else "" for path in paths])
+        labels = [path[-1] if (path := self._path_of(value)) else "" for value in values]
+        return only_declared(column, values, Declaration.locate(self, column, tree, labels))
 
     def is_open(self, column: DeclaredColumn) -> bool:
         return column.values is None
