@@ -235,8 +235,8 @@ def _ranking_cells(draft: PolicyDraft) -> Iterator[tuple[str, str, str, str, str
     role_of = {found.name: found.role for found in draft.columns}
     for column in ranking.added:
         name = column.name if len(column.name) <= LONGEST_NAME else column.name[: LONGEST_NAME - 3] + "..."
-        shares = (percent(n / ranking.n_rows) for n in (column.one, column.two, column.three))
-        yield name if name.isprintable() else repr(name), *shares, str(role_of[column.name])
+        one, two, three = (percent(n / ranking.n_rows) for n in (column.one, column.two, column.three))
+        yield name if name.isprintable() else repr(name), one, two, three, str(role_of[column.name])
 
 
 def _attribute_lines(found: Guess, draft: PolicyDraft) -> Iterator[str]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sfumato.policy.options import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.schema import Role
 from sfumato.policy.unit import Unit
 from sfumato.profiling import trial

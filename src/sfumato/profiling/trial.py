@@ -44,6 +44,5 @@ def share_of_stars(sample: Source, policy: Policy) -> dict[str, float]:
 
 def _says_nothing(axis: Axis, boxes: DistinctBoxes) -> NDArray[np.bool_]:
     """Which boxes leave all of a column open."""
-    if isinstance(axis, TreeAxis):
-        return boxes.low == 0  # the root
-    return shares_of(axis, boxes, None).share >= 1
+    is_tree = isinstance(axis, TreeAxis)
+    return np.asarray(boxes.low == 0 if is_tree else shares_of(axis, boxes, None).share >= 1)  # 0 is the root

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.policy.options import MondrianOptions
+from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling import trial
 from sfumato.profiling.profile import profile
