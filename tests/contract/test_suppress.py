@@ -186,3 +186,24 @@ suppress: {at-most: 1%}
     done = sfumato("publish", "towns.csv", "--policy", "policy.yaml", "--out", "out")
     assert done.code == 2
     assert "which rows are left out would tell of the people in them" in done.err
+
+
+@pytest.mark.parametrize("workload", ["", "workload: [classify: ill]\n"])
+def test_on_disk_the_same_rows_are_left_out(sfumato, here, towns, workload):
+    """With 20 rows in memory, splits are chosen from counts, and a group may come in parts."""
+    method = "{variant: paper, rows-in-memory: 20}"
+    text = (
+        HEAD.replace("sensitive}", "other}")
+        + f"method: {{mondrian: {method}}}\nsuppress: {{at-most: 10%}}\n{workload}"
+    )
+    (here / "policy.yaml").write_text(text, encoding="utf-8")
+    rows = {}
+    for engine in ("memory", "disk"):
+        done = sfumato("publish", "towns.csv", "--policy", "policy.yaml", "--out", engine, "--engine", engine)
+        assert done.code == 0
+        assert "left out: 12 of 192 rows" in done.out
+        rows[engine] = sorted((here / engine / "release.csv").read_text(encoding="utf-8").splitlines())
+        assert sfumato("verify", engine).code == 0
+    assert rows["memory"] == rows["disk"]
+    more = sfumato("apply", "disk", "towns.csv", "--out", "more.csv")
+    assert "180 rows recoded, 12 rows left out" in more.out

@@ -79,7 +79,9 @@ class DiskEngine(LocalEngine):
         return FileSink(self.spill, file_format, row_group=row_group, escapes=escapes)
 
     def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> TreeWriter | NoTree:
-        return TreeWriter(self.spill.folder, is_tree, memory=self.tree_bytes) if is_kept else NoTree()
+        if not is_kept:
+            return NoTree()
+        return TreeWriter(self.spill.make_folder("tree"), is_tree, memory=self.tree_bytes)
 
     def describe(self, method: str) -> dict[str, Any]:
         told = self.counters.as_figures()

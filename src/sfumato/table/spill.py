@@ -80,6 +80,12 @@ class Spill:
         """A fresh file name inside."""
         return self.folder / f"{name}-{next(self._numbers)}"
 
+    def make_folder(self, name: str) -> Path:
+        """A fresh folder inside."""
+        folder = self.path(name)
+        folder.mkdir()
+        return folder
+
     def remove(self, path: Path) -> None:
         """Remove a file: nobody will read it again."""
         path.unlink(missing_ok=True)

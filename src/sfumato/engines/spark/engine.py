@@ -208,7 +208,9 @@ class SparkEngine:
         return PartsSink(self.spill, row_group=ROW_GROUP, escapes=escapes)
 
     def grow_tree(self, is_tree: Flags, *, is_kept: bool) -> TreeWriter | NoTree:
-        return TreeWriter(self.spill.folder, is_tree, memory=self.tree_bytes) if is_kept else NoTree()
+        if not is_kept:
+            return NoTree()
+        return TreeWriter(self.spill.make_folder("tree"), is_tree, memory=self.tree_bytes)
 
     def describe(self, method: str) -> dict[str, Any]:
         told = self.counters.as_figures()
