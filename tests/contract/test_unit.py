@@ -41,9 +41,7 @@ def test_publish_says_people_and_verify_counts_them_again(sfumato, stays, tmp_pa
 
     alone = sfumato("verify", out)
     assert alone.code == 0, alone.err
-    assert (
-        "note  owner's word: 3-anonymity holds of people: the rows do not say whose they are" in alone.out
-    )
+    assert "note  owner's word: 3-anonymity holds of people: the rows do not say whose they are" in alone.out
     assert "ok    the report is what the release is rendered as" in alone.out
     assert sfumato("verify", out, "--strict").code == 1
     again = sfumato("verify", out, "--table", stays)
@@ -73,7 +71,6 @@ def test_too_few_people_are_said_to_be_too_few(sfumato, stays, tmp_path):
     [
         ("tds", "tds counts rows, and no people yet"),
         ("{mondrian: {scale: rothko-s}}", "leave out scale: rothko-s"),
-        ("{mondrian: {rows-in-memory: 10}}", "leave out rows-in-memory"),
     ],
 )
 def test_what_cannot_count_people_says_so(sfumato, stays, tmp_path, method, words):

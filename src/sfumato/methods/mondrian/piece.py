@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +19,7 @@ from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.subtree import make_leaf
+from sfumato.methods.people import ReachedFigures
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree_file import PathStep, recode_piece
@@ -92,21 +93,30 @@ class GrowPiece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargeGroup:
-    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` are those of the whole group."""
+    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` are those of the whole group.
+
+    reached   where people count, what the whole group reaches by them
+    """
 
     leaf: int
     covers: Ints
     path: Sequence[PathStep]
     plan: RecodingPlan
     statistics: Mapping[str, pa.Scalar]
+    reached: ReachedFigures | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics)
+        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics, self.reached)
+
+    def next_part(self) -> LargeGroup:
+        """The work of a further part of the same group."""
+        return self if self.reached is None else replace(self, reached=self.reached._replace(n_groups=0))
 
     def __call__(self, part: Loaded) -> Grouped:
         n_rows, covers = part.n_rows, self.covers[None, :]
         recoding, places = recode_piece(self.path, make_leaf(n_rows), covers, self.plan)
         self.progress(n_rows)
         groups = Partition(recoding, places, np.array([n_rows]), part.number(np.arange(n_rows)))
-        return Grouped(Chunk(groups, part.payload, self.statistics), GrownPiece(self.leaf, None, covers))
+        chunk = Chunk(groups, part.payload, self.statistics, reached=self.reached)
+        return Grouped(chunk, GrownPiece(self.leaf, None, covers))

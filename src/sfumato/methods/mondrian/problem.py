@@ -39,6 +39,7 @@ class SplitProblem:
     cells     targets that other features help to predict, in place of those in ``targets``
     queries   selections that splits serve first
     loss      what cells cost, if splits go by that; with targets, by both
+    greatest  the greatest code of each column of the row matrix, where people are counted
     """
 
     axes: Axes
@@ -47,6 +48,7 @@ class SplitProblem:
     cells: Cells | None = None
     queries: Queries | None = None
     loss: Loss | None = None
+    greatest: tuple[int, ...] = ()
 
     @property
     def score_type(self) -> ScoreType:
@@ -103,10 +105,17 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
             loss_weight=options.weight_of_loss,
         )
     return Problem(
-        axes, targets, rules, cells, queries, loss,
+        axes, targets, rules, cells, queries, loss, _find_greatest(table),
         domains=table.domains, n_columns=table.n_columns,
         slices=() if policy.published_numbers.kind == BOXES and loss is None else slices,
     )  # fmt: skip
+
+
+def _find_greatest(table: EncodedTable) -> tuple[int, ...]:
+    """The greatest code of each column, where people are counted."""
+    if table.columns.person is None:
+        return ()
+    return (*(domain.n_codes - 1 for domain in table.domains), *table.columns.greatest)
 
 
 def _check_labels(domains: Sequence[Domain]) -> None:
