@@ -71,7 +71,6 @@ def test_too_few_people_are_said_to_be_too_few(sfumato, stays, tmp_path):
     [
         ("tds", "tds counts rows, and no people yet"),
         ("{mondrian: {scale: rothko-s}}", "leave out scale: rothko-s"),
-        ("{mondrian: {rows-in-memory: 10}}", "leave out rows-in-memory"),
     ],
 )
 def test_what_cannot_count_people_says_so(sfumato, stays, tmp_path, method, words):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from growing import UncheckedPolicy
 from hypothesis import event, given, settings
@@ -65,6 +67,32 @@ def test_the_boxes_do_not_depend_on_threads_or_on_the_order_of_rows(number):
     turned = case.table.take(pa.array(range(len(case.rows) - 1, -1, -1)))
     alone = case.groups(sf.publish(case.table, case.policy, threads=1).table)
     assert case.groups(sf.publish(turned, case.policy, threads=4).table) == alone
+
+
+def split_by_counts(case, options):
+    """The policy without a list, with these options of Mondrian."""
+    policy = case.policy_with(**options)
+    mondrian = policy["method"]["mondrian"]
+    if mondrian.get("variant") != "paper" and "criterion" not in mondrian:
+        mondrian["refine"] = "none"
+    return policy
+
+
+@pytest.mark.parametrize("number", range(1, 500, 5))
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_people_that_are_counted_block_by_block_make_the_same_boxes(number, engine, tmp_path):
+    case = people_table(number)
+    if not case.is_reachable:
+        return
+    alone = sf.publish(case.table, split_by_counts(case, {}))
+    options = {"rows-in-memory": random.Random(number).choice([1, 5, 12])}
+    pq.write_table(case.table, tmp_path / "rows.parquet")
+    table = tmp_path / "rows.parquet" if engine == "disk" else case.table
+    found = sf.publish(table, split_by_counts(case, options), engine=engine, memory=1 << 26)
+    groups = case.groups(found.table)
+    assert groups == case.groups(alone.table)
+    assert found.certificate.claims.requirements == alone.certificate.claims.requirements
+    assert found.certificate.claims.people == len({*case.people})
 
 
 # ---- the naive twin --------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from sfumato.encoding.domain import Domain
 from sfumato.engines.protocol import UNLIMITED, Engine, Loaded, Published, Rows, Work
 from sfumato.engines.scan import Intake
 from sfumato.errors import InternalError
-from sfumato.methods.people import PeopleMeter
+from sfumato.methods.people import PeopleMeter, ReachedFigures
 from sfumato.methods.protocol import Draft, Extras
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -50,6 +50,8 @@ class Chunk(NamedTuple):
     """Statistics of the whole group, if these rows are only a part of it."""
     missing: Missing | None = None
     """How many rows of each group are missing in a column, if the work was not given the rows."""
+    reached: ReachedFigures | None = None
+    """What groups reach by their people, if not all rows of these are here."""
 
 
 class Grouped(NamedTuple):
@@ -94,14 +96,14 @@ class Told(NamedTuple):
     returned  how many of their rows each selection returns
     lost      the detail that their labels lose
     groups    they themselves, if somebody wants to know
-    reached   where they count people, the figure of the worst of them for each requirement, and how many they are
+    reached   what they reach by their people, if these count
     """
 
     note: Any
     returned: list[int]
     lost: LostDetail
     groups: Partition | None
-    reached: tuple[tuple[float, ...], int] | None = None
+    reached: ReachedFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -184,9 +186,9 @@ class PublishGroups:
         chunk, note = self.work(part)
         counted = missing.count_in(chunk.groups) if chunk.missing is None else chunk.missing
         lost = self.meter.measure(chunk.groups, counted)
-        reached = None
-        if self.people is not None and cells is not None:
-            reached = self.people.measure(cells, chunk.groups), len(chunk.groups.size)
+        reached = chunk.reached
+        if reached is None and self.people is not None and cells is not None:
+            reached = self.people.measure(cells, chunk.groups)
         give_back_memory()
         self.progress("publishing", 0, 1)
         rows = self._recode(chunk)
@@ -231,7 +233,7 @@ class Outcome(NamedTuple):
     lost: LostDetail
     n_left: int
     groups: Partition | None
-    reached: list[tuple[tuple[float, ...], int]]
+    reached: list[ReachedFigures]
 
 
 def draft_groups(
@@ -316,7 +318,7 @@ def _note_all(found: Iterator[Told], run: Run, table: Intake, policy: Policy) ->
     returned = [0] * len(policy.selections)
     lost = LostDetail(0, dict.fromkeys([axis.name for axis in policy.schema.quasi_identifiers], 0))
     groups: list[Partition | None] = []
-    reached: list[tuple[tuple[float, ...], int]] = []
+    reached: list[ReachedFigures] = []
     for told in found:
         run.note(told.note)
         returned = [sum(both) for both in zip(returned, told.returned, strict=True)]

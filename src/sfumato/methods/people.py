@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -34,6 +35,13 @@ class CountedPeople(NamedTuple):
     n_groups: int
     achieved: tuple[float, ...]
     """For each requirement."""
+
+
+class ReachedFigures(NamedTuple):
+    """The figure of the worst of so many groups, for each requirement."""
+
+    achieved: tuple[float, ...]
+    n_groups: int
 
 
 class _Asked(NamedTuple):
@@ -67,18 +75,45 @@ class PeopleMeter:
         places = {self.person, *(one.column for one in self.asked if one.column is not None)}
         return PeopleCells({place: part.rows[:, place].copy() for place in places}, part.numbers)
 
-    def measure(self, cells: PeopleCells, groups: Partition) -> tuple[float, ...]:
-        """The figure of the worst group, for each requirement."""
+    def measure(self, cells: PeopleCells, groups: Partition) -> ReachedFigures:
+        """What the worst of these groups reach."""
         rows = cells.find(groups)
         group = np.repeat(np.arange(len(groups.size)), groups.size)
         person = cells.codes[self.person][rows]
-        return tuple(_measure(one, group, person, cells.codes, rows) for one in self.asked)
+        achieved = tuple(_measure(one, group, person, cells.codes, rows) for one in self.asked)
+        return ReachedFigures(achieved, len(groups.size))
 
-    def join(self, parts: Sequence[tuple[tuple[float, ...], int]]) -> CountedPeople:
-        """The figures of all parts, of which each has so many groups; a PromiseError if one is not good enough."""
+    def measure_counts(self, n_people: Ints, values: Ints, moments: Ints) -> tuple[float, ...]:
+        """What one group reaches: its people, its pairs by value, and the moments of its pairs of person and number.
+
+        values   (1, sensitive values) and
+        moments  (1, numbers, 4), both in the order in which requirements name their columns first
+        """
+        found: list[float] = []
+        start: dict[int, int] = {}
+        end = at = 0
+        for one in self.asked:
+            if one.column is not None and one.n_values and one.column not in start:
+                start[one.column], end = end, end + one.n_values
+        for one in self.asked:
+            if one.column is None:
+                stats = GroupStats(n_people)
+            elif one.n_values:
+                own = values[:, start[one.column] : start[one.column] + one.n_values]
+                stats = GroupStats(own.sum(axis=1), values=own, reference=one.reference)
+            else:
+                n, total, high, low = moments[0, at].tolist()
+                at += 1
+                spread = Fraction(n * ((high << 32) + low) - total * total, max(n, 1) ** 2)
+                stats = GroupStats(n_people, variance=np.array([float(spread) * one.unit**2]))
+            found.append(one.requirement.worst(one.requirement.measure(stats)))
+        return tuple(found)
+
+    def join(self, parts: Sequence[ReachedFigures]) -> CountedPeople:
+        """What the groups of all parts reach; a PromiseError if one does not reach enough."""
         achieved = []
         for i, one in enumerate(self.asked):
-            worst = one.requirement.worst(np.array([figures[i] for figures, _ in parts]))
+            worst = one.requirement.worst(np.array([part.achieved[i] for part in parts]))
             if not one.requirement.is_met_by(worst):
                 raise PromiseError(
                     f"{one.requirement} does not hold of people: "
@@ -86,7 +121,7 @@ class PeopleMeter:
                     "columns."
                 )
             achieved.append(worst)
-        return CountedPeople(self.n_people, sum(n for _, n in parts), tuple(achieved))
+        return CountedPeople(self.n_people, sum(part.n_groups for part in parts), tuple(achieved))
 
 
 class PeopleCells(NamedTuple):

@@ -100,7 +100,7 @@ def _find_nodes(axis: NodeAxis, column: Any) -> Ints:
         of_value.append(node)
     of_value.append(below.get((0, None), 0))
     indices = cells.indices.fill_null(len(of_value) - 1).to_numpy(zero_copy_only=False)
-    return np.array(of_value, dtype=np.int64)[indices]
+    return np.asarray(np.array(of_value, dtype=np.int64)[indices])
 
 
 def _distinct(column: Any, attribute: Attribute) -> pa.DictionaryArray:
@@ -166,7 +166,7 @@ class _Route:
         own, otherwise = self.axes[a], NOWHERE if tree.otherwise is None else int(tree.otherwise[node])
         place = own.place[rows]
         if isinstance(own.axis, ThresholdAxis):
-            child = (place > tree.threshold[node]).astype(np.int64)
+            child: Ints = (place > tree.threshold[node]).astype(np.int64)
             if otherwise >= 0 and tree.threshold[node] > -math.inf:
                 child[np.isneginf(place)] = otherwise  # else missing is the lowest number
             return child
@@ -239,4 +239,4 @@ def _find_pieces(own: _RoutedAxis, ends: BoxEnds) -> Ints:
         return np.searchsorted(ends.high[:-1], own.place, side="left").astype(np.int64)
     piece = np.full(len(own.axis.labels) + 1, NOWHERE, dtype=np.int64)
     piece[ends.low.astype(np.int64)] = np.arange(len(ends.low))
-    return piece[own.place]
+    return np.asarray(piece[own.place])

@@ -34,6 +34,7 @@ from sfumato.methods.mondrian.kernels.problem import (
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.node_counts import Ints, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeopleAsker, PeoplePlan
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.table.spill import Spill
 
@@ -195,9 +196,11 @@ class LossChooser:
         self.node = counts.totals()
         self._children: dict[int, tuple[Ints, Ints]] = {}
 
-    def choose(self) -> Generator[EdgePlan, EdgeStatistics, LossChoice | None]:
+    def choose(self) -> Generator[EdgePlan | PeoplePlan, Any, LossChoice | None]:
         """The best allowable split, None if there is none; asks for statistics where the requirement needs them."""
         rules = self.criteria.rules
+        if (people := self.criteria.people(self.n_rows)) is not None:
+            return (yield from self._choose_of_people(people))
         if rules.sensitive is None:
             stand = self._stand_by_rows()
             return self._finish(self._list_best(1, None, stand), stand)
@@ -225,6 +228,41 @@ class LossChooser:
             if len(best) or len(listed) < n:
                 return self._finish(best, stand)
             floor, n = listed[-1], n * MORE
+
+    def _choose_of_people(self, people: PeopleAsker) -> Generator[PeoplePlan, Any, LossChoice | None]:
+        """The best split whose parts hold by their people: these are counted for the best ones, until one holds."""
+        trees = self._tree_axes()
+        found = yield from people.find_standing([self._child_parts(axis) for axis in trees])
+        stand = dict(zip(trees, found, strict=True))
+        floor, n = None, FIRST_LISTED
+        while True:
+            listed = self._list_best(n, floor, stand)
+            if len(listed) == 0:
+                return None
+            first = yield from people.first_that_holds([self._parts_of(one) for one in listed])
+            if first is not None:
+                return self._finish(listed[first : first + 1], stand)
+            if len(listed) < n:
+                return None
+            floor, n = listed[-1], n * MORE
+
+    def _child_parts(self, axis: int) -> tuple[AxisParts, Ints]:
+        """The children of the cover that have rows as parts, and their rows."""
+        nodes, rows = self._find_children(axis)
+        return AxisParts(axis, self.axes.node_high[nodes[:-1]] - 1, np.arange(len(nodes))), rows
+
+    def _parts_of(self, one: Any) -> Candidate:
+        """A candidate as parts; of children it is known that they hold."""
+        axis, number, n_first = int(one["axis"]), int(one["number"]), int(one["n_first"])
+        if one["kind"] == CHILDREN:
+            return Candidate(None, np.zeros(0, dtype=np.int64))
+        sizes = np.array([n_first, self.n_rows - n_first])
+        if one["kind"] == THRESHOLD:
+            first_code = int(self.axes.least_code[axis] > 0 and not one["goes_left"])  # missing is code 0
+            edges = [first_code - 1, number]
+        else:
+            edges = [int(self.axes.node_low[number]) - 1, int(self.axes.node_high[number]) - 1]
+        return Candidate(AxisParts(axis, np.array(edges), np.array([1, 0, 1])), sizes)
 
     # -- candidates ----------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from sfumato.methods.mondrian.kernels.frequency import (
 from sfumato.methods.mondrian.kernels.problem import Cells, pack_axes, work_of
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.people_counts import PeopleAsker
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.statistics import GroupStatistics, count_type
 from sfumato.table.spill import Spill
@@ -51,7 +52,7 @@ class SplitCriteria:
         self._problem = problem
         axes, targets = problem.axes, problem.targets
         self.axes, self.targets, self.rules, self.queries = axes, targets, problem.rules, problem.queries
-        self.loss = problem.loss
+        self.loss, self.greatest = problem.loss, problem.greatest
         self.grid = pack_axes(axes)
         self.n_axes = len(axes.root)
         self.features = () if problem.cells is None else list_cell_targets(problem.cells)
@@ -72,6 +73,13 @@ class SplitCriteria:
     def __reduce__(self) -> tuple[Any, ...]:
         """Elsewhere it is prepared again: that is quicker than to send the table of logarithms."""
         return SplitCriteria, (self._problem,)
+
+    def people(self, n_rows: int) -> PeopleAsker | None:
+        """Who asks for people in parts of a node of so many rows; None if groups count rows."""
+        sensitive = self.rules.sensitive
+        if sensitive is None or sensitive.people is None:
+            return None
+        return PeopleAsker(self.rules, self.greatest, n_rows)
 
     def whole(self, n_codes: Sequence[int]) -> NodeRange:
         """The range of the root: each axis has so many codes, from 0 on."""
@@ -226,8 +234,8 @@ class NodeCounts:
     def _make_statistics(self, room: int) -> dict[int, GroupStatistics]:
         """What the requirement needs of every code, if that is little; None of it if not."""
         plan, rules = self.plan, self.criteria.rules
-        if rules.sensitive is None or self.sorted:
-            return {}
+        if rules.sensitive is None or rules.sensitive.people is not None or self.sorted:
+            return {}  # people of codes do not add up
         n_bytes = sum(map(plan.n_codes, plan.axes)) * GroupStatistics.bytes_per_group(rules)
         if n_bytes > min(room, max(EAGER * plan.n_rows, ALWAYS)):
             return {}

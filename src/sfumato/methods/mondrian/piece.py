@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.own_error import ErrorMeter
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.subtree import make_leaf, name_no_others
+from sfumato.methods.people import ReachedFigures
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan
 from sfumato.recoding.tree_file import PathStep, recode_piece
@@ -105,7 +106,10 @@ class GrowPiece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LargeGroup:
-    """Hand over some rows of a group that cannot be loaded at once, with ``statistics`` and ``errors`` of all of it."""
+    """Hand over some rows of a group that cannot be loaded at once; ``statistics`` and ``errors`` are of the whole group.
+
+    reached   where people count, what the whole group reaches by them
+    """
 
     leaf: int
     covers: Ints
@@ -113,10 +117,18 @@ class LargeGroup:
     plan: RecodingPlan
     statistics: Mapping[str, pa.Scalar]
     errors: Sequence[int] = ()
+    reached: ReachedFigures | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return LargeGroup, (self.leaf, self.covers, self.path, self.plan, self.statistics, self.errors)
+        return LargeGroup, (
+            self.leaf, self.covers, self.path, self.plan, self.statistics, self.errors, self.reached,
+        )  # fmt: skip
+
+    def next_part(self) -> LargeGroup:
+        """The work of a further part of the same group: errors and people are those of all parts."""
+        reached = None if self.reached is None else self.reached._replace(n_groups=0)
+        return replace(self, errors=[0] * len(self.errors), reached=reached)
 
     def __call__(self, part: Loaded) -> Grouped:
         n_rows, covers = part.n_rows, self.covers[None, :]
@@ -124,4 +136,4 @@ class LargeGroup:
         self.progress(n_rows)
         groups = Partition(recoding, places, np.array([n_rows]), part.number(np.arange(n_rows)))
         piece = GrownPiece(self.leaf, None, covers, self.errors)
-        return Grouped(Chunk(groups, part.payload, self.statistics), piece)
+        return Grouped(Chunk(groups, part.payload, self.statistics, reached=self.reached), piece)

@@ -40,6 +40,7 @@ class SplitProblem:
     queries   selections that splits serve first
     loss      what cells cost, if splits go by that; with targets, by both
     leaves_rows_out   may splits leave rows out, see ``kernels.leave_out``?
+    greatest  the greatest code of each column of the row matrix, where people are counted
     """
 
     axes: Axes
@@ -49,6 +50,7 @@ class SplitProblem:
     queries: Queries | None = None
     loss: Loss | None = None
     leaves_rows_out: bool = False
+    greatest: tuple[int, ...] = ()
 
     @property
     def score_type(self) -> ScoreType:
@@ -105,10 +107,17 @@ def problem_of(table: EncodedTable, axes: Axes, policy: Policy, options: Mondria
             loss_weight=options.weight_of_loss,
         )
     return Problem(
-        axes, targets, rules, cells, queries, loss, policy.leaves_rows_out,
+        axes, targets, rules, cells, queries, loss, policy.leaves_rows_out, _find_greatest(table),
         domains=table.domains, n_columns=table.n_columns,
         slices=() if policy.published_numbers.kind == BOXES and loss is None else slices,
     )  # fmt: skip
+
+
+def _find_greatest(table: EncodedTable) -> tuple[int, ...]:
+    """The greatest code of each column, where people are counted."""
+    if table.columns.person is None:
+        return ()
+    return (*(domain.n_codes - 1 for domain in table.domains), *table.columns.greatest)
 
 
 def _check_labels(domains: Sequence[Domain]) -> None:

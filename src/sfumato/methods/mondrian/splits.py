@@ -54,6 +54,7 @@ from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.loss_splits import EdgePlan, EdgeStatistics, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
+from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan, PeopleStatistics
 from sfumato.table.spill import Spill
 
 FIRST_LISTED, MORE = 4096, 64
@@ -137,8 +138,8 @@ class ChoosePlan:
         return Choice(splitter.result, splitter.covers) if splitter.is_decided else state
 
 
-Plan = CountPlan | CandidatePlan | EdgePlan
-State = NodeCounts | CandidateStatistics | EdgeStatistics
+Plan = CountPlan | CandidatePlan | EdgePlan | PeoplePlan
+State = NodeCounts | CandidateStatistics | EdgeStatistics | PeopleStatistics
 
 
 class Splitter:
@@ -311,11 +312,18 @@ class Splitter:
         axes = self._order_axes(purpose, axes)
         if self.criteria.rules.sensitive is None or counts.statistics:
             return self._take_first(purpose, axes, partial(self._take, purpose, counts))
+        people = self.criteria.people(self.n_rows)
         floor, n = None, FIRST_LISTED
         while True:
             listed, is_all = self._list_candidates(purpose, axes, counts, floor, n)
             if len(listed) == 0:
                 return None
+            if people is not None:
+                first = yield from people.first_that_holds([self._parts_of(one, counts) for one in listed])
+                if first is not None or is_all:
+                    return None if first is None else self._as_best(listed[first])
+                floor, n = listed[-1], n * MORE
+                continue
             is_tree = self.criteria.axes.is_tree
             borders = {
                 axis: self._find_children(axis, counts).last
@@ -329,6 +337,20 @@ class Splitter:
             if best is not None or found.is_all:
                 return best
             floor, n = found.listed[-1], n * MORE
+
+    def _parts_of(self, one: Any, counts: NodeCounts) -> Candidate:
+        """A candidate as parts, with the rows of each."""
+        axis, code = int(one["axis"]), int(one["code"])
+        if self.criteria.axes.is_tree[axis]:
+            children = self._find_children(axis, counts)
+            parts = AxisParts(axis, children.last[:-1], np.arange(len(children.last)))
+            return Candidate(parts, children.words[:, 0])
+        sizes = np.array([one["rows"], self.n_rows - one["rows"]])
+        return Candidate(AxisParts(axis, np.array([code]), np.arange(2)), sizes)
+
+    @staticmethod
+    def _as_best(one: Any) -> BestSplit:
+        return BestSplit(int(one["axis"]), int(one["code"]), one["score"].item(), int(one["largest"]))
 
     def _order_axes(self, purpose: Purpose, axes: Sequence[int]) -> list[int]:
         """Median: the widest first. Else ordered axes before those with a hierarchy, as ``choose_split`` goes."""

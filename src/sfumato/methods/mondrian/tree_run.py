@@ -40,6 +40,7 @@ from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings,
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
 from sfumato.methods.mondrian.refine import list_bytes
@@ -63,6 +64,7 @@ from sfumato.methods.mondrian.subtree import (
     take_subtree,
 )
 from sfumato.methods.mondrian.tree_top import TreeTop
+from sfumato.methods.people import PeopleMeter, ReachedFigures
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
@@ -114,6 +116,7 @@ class TreeRun:
         self.random, self.sampling, self.progress = random, sampling, progress
         self.tree = engine.grow_tree(self.problem.axes.is_tree, is_kept=policy.keeps_recoding)
         self._criteria = SplitCriteria(self.problem)
+        self._people = PeopleMeter.of(table.columns, policy.requirements)
         self._top = TreeTop()
         self._pieces: dict[int, int] = {}
         """The part of the written tree below each leaf of the top that was grown in memory."""
@@ -199,19 +202,10 @@ class TreeRun:
                 f"{size_of(rows.n_rows * row_bytes)}; allow more --memory, or say refine: none."
             )
 
-    def _refuse_people(self) -> None:
-        """Raise where groups count people: rows that are not at hand are counted, and people of counts do not add up."""
-        if self.policy.person is not None:
-            raise InputError(
-                f"People are counted where all rows are at hand, and there is room for {self.max_rows:,}; allow more "
-                "--memory, or write unit: row."
-            )
-
     # -- Rothko-T ----------------------------------------------------------------------------------
 
     def _split_by_counts(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """Split by counts, then divide the rows."""
-        self._refuse_people()
         rows = self.engine.keep(rows) if rows is self.table else rows  # they are read more than once
         yield from self._divide_rows(leaf, rows, self._split_levels(leaf, rows), level)
 
@@ -360,7 +354,6 @@ class TreeRun:
 
     def _split_by_sample(self, leaf: Leaf, rows: Rows, level: int) -> Iterator[Piece]:
         """Grow on a sample, send all rows down, undo what breaks the requirement, and go on below."""
-        self._refuse_people()
         size = self._sample_size(rows)
         sample = self.table.take_sample(size) if level == 0 else None  # the first pass may have drawn one
         if sample is None:
@@ -488,11 +481,23 @@ class TreeRun:
             self._plan_recoding(),
             {} if rows.n_rows <= self.room.rows else self._compute_statistics(rows),
             errors,
+            self._count_people(rows),
             self._report_grown,
         )
         for part in scatter(self.engine, rows, self.random.spawn(1)[0], stage="dividing"):
             yield part, work
-            work = replace(work, errors=[0] * len(errors))  # they are those of all parts
+            work = work.next_part()
+
+    def _count_people(self, rows: Rows) -> ReachedFigures | None:
+        """What a group reaches by its people, whose rows may be in several parts; None if rows count."""
+        asker, meter = self._criteria.people(rows.n_rows), self._people
+        if asker is None or meter is None:
+            return None
+        plan = asker.plan([AxisParts.whole()])
+        (found,) = self.engine.gather(rows, Asked([plan]), stage="counting")
+        told = found.describe(0)
+        found.discard()
+        return ReachedFigures(meter.measure_counts(told.n_people, told.values, told.moments), 1)
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         if not OneGroup(self.policy).columns:

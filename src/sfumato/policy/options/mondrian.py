@@ -317,9 +317,8 @@ class MondrianOptions(MethodOptions):
         return None
 
     def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
-        if self.scale == ROTHKO_S or self.rows_in_memory:
-            given = "scale: rothko-s" if self.scale == ROTHKO_S else "rows-in-memory"
-            return f"people are counted where all rows are in memory; leave out {given}, or write unit: row."
+        if self.scale == ROTHKO_S:
+            return "people are counted exactly, and not on a sample; leave out scale: rothko-s, or write unit: row."
         return None
 
     def object_to_suppression(self) -> str | None:
