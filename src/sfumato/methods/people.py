@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import reduce
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from sfumato.errors import PromiseError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.policy.requirements import GroupStats, Reference, Requirement
 from sfumato.recoding.recoder import Partition
+from sfumato.release.certificate import RiskClaim, SmallGroups
 from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
@@ -35,13 +37,22 @@ class CountedPeople(NamedTuple):
     n_groups: int
     achieved: tuple[float, ...]
     """For each requirement."""
+    risk: RiskClaim
+    """Of people, each of whom counts once in every group with a row of theirs."""
 
 
 class ReachedFigures(NamedTuple):
-    """The figure of the worst of so many groups, for each requirement."""
+    """The figure of the worst of so many groups, for each requirement, and how many people they have."""
 
     achieved: tuple[float, ...]
     n_groups: int
+    small: SmallGroups
+    n_pairs: int
+
+    @classmethod
+    def of(cls, achieved: tuple[float, ...], people: Ints) -> Self:
+        """Of groups with so many people."""
+        return cls(achieved, len(people), SmallGroups.of(people), int(people.sum()))
 
 
 class _Asked(NamedTuple):
@@ -81,7 +92,8 @@ class PeopleMeter:
         group = np.repeat(np.arange(len(groups.size)), groups.size)
         person = cells.codes[self.person][rows]
         achieved = tuple(_measure(one, group, person, cells.codes, rows) for one in self.asked)
-        return ReachedFigures(achieved, len(groups.size))
+        first = number_combinations([group, person], in_order=False).first_rows()
+        return ReachedFigures.of(achieved, np.bincount(group[first], minlength=len(groups.size)))
 
     def measure_counts(self, n_people: Ints, values: Ints, moments: Ints) -> tuple[float, ...]:
         """What one group reaches: its people, its pairs by value, and the moments of its pairs of person and number.
@@ -121,7 +133,11 @@ class PeopleMeter:
                     "columns."
                 )
             achieved.append(worst)
-        return CountedPeople(self.n_people, sum(part.n_groups for part in parts), tuple(achieved))
+        whole = [part for part in parts if part.n_groups]
+        n_groups, n_pairs = sum(part.n_groups for part in whole), sum(part.n_pairs for part in whole)
+        small = reduce(SmallGroups.join, (part.small for part in whole))
+        risk = small.risk(rows=n_pairs, groups=n_groups)
+        return CountedPeople(self.n_people, n_groups, tuple(achieved), risk)
 
 
 class PeopleCells(NamedTuple):

@@ -23,7 +23,7 @@ ADVICE: Mapping[Form, str] = {
 def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
     """What the risk is, and how much published rows tell; all of it follows from them."""
     if claimed.risk is not None:
-        yield f"risk of re-identification: {claimed.risk}"
+        yield f"risk of re-identification: {claimed.risk.words('rows' if claimed.unit is None else 'people')}"
     yield f"cells of the quasi-identifiers: {claimed.cells}"
     if hidden := _find_hidden(details):
         columns = ", ".join(f"{name} {share}" for name, share in hidden.items())

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.errors import InternalError, PromiseError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Form
-from sfumato.release.certificate import Certificate, Claims
+from sfumato.release.certificate import Certificate, Claims, RiskClaim
 from sfumato.table.stored import FiledRows
 from sfumato.verify.cells import Detail, FoundGroups
 from sfumato.verify.checks import Check
@@ -34,6 +34,9 @@ class PeopleClaims(Protocol):
 
     @property
     def achieved(self) -> Sequence[float]: ...
+
+    @property
+    def risk(self) -> RiskClaim: ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -98,7 +101,9 @@ def _claim_people(claimed: Claims, policy: Policy, people: PeopleClaims) -> Clai
         replace(claim, achieved=float(f"{figure:.12g}"))
         for claim, figure in zip(claimed.requirements, people.achieved, strict=True)
     )
-    return replace(claimed, requirements=requirements, unit=policy.person, people=people.n_people)
+    return replace(
+        claimed, requirements=requirements, unit=policy.person, people=people.n_people, risk=people.risk
+    )
 
 
 def _examine_counts(given: DraftRows) -> DraftFinding:

@@ -77,6 +77,9 @@ def check_claims_of_people(claimed: Claims, policy: Policy, rows: Mapping[int, f
             yield Check(says, False, "that is not enough")
         elif number in rows and not _is_possible(item, claim.achieved, rows[number]):
             yield Check(says, False, f"by the rows, {describe_shown(item, rows[number])}")
+    if claimed.risk is not None:
+        says = f"the risk of re-identification is {claimed.risk.words('people')}"
+        yield Check(f"{OWNERS_WORD}{says}", True, WHOSE, is_note=True)
     is_possible = (claimed.groups > 0) <= claimed.people <= claimed.rows
     says = f"{OWNERS_WORD * is_possible}the rows are those of {number_of(claimed.people, 'person', 'people')}"
     yield Check(

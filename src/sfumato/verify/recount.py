@@ -18,7 +18,7 @@ from sfumato.errors import InputError, TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Role
-from sfumato.release.certificate import Claims
+from sfumato.release.certificate import Claims, RiskClaim, SmallGroups
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, check_equal
@@ -84,6 +84,13 @@ def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed
     person = raw.person[kept]
     n_people = len(np.unique(person))
     yield check_equal("the number of people is {}", claimed.people or 0, n_people)
+    if claimed.risk is not None:
+        found = _count_risk(box[kept], person)
+        words, detail = (
+            claimed.risk.words("people"),
+            "" if found == claimed.risk else f"it is {found.words('people')}",
+        )
+        yield Check(f"the risk of re-identification is {words}", not detail, detail)
     whole = _whole_of_pairs(raw.source, person, kept, policy)
     for item, claim in zip(policy.requirements, claimed.requirements, strict=False):
         counted = replace(_rows_of_pairs(raw.source, item, box[kept], person, kept, policy), whole=whole)
@@ -96,6 +103,14 @@ def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed
         is_claimed = bool(np.isclose(worst, claim.achieved, rtol=1e-9, atol=0))
         if not is_claimed:
             yield Check(f"{item.describe_worst_of_people(claim.achieved)} for {item}", False, told)
+
+
+def _count_risk(box: Ints, person: Ints) -> RiskClaim:
+    """The risk of people, each of whom counts once in every group with a row of theirs."""
+    at = _first_of_each([box, person])
+    n_people = np.bincount(box[at])
+    n_people = n_people[n_people > 0]
+    return SmallGroups.of(n_people).risk(rows=len(at), groups=len(n_people))
 
 
 def _find_groups(source: Source, beside: RecodingMatch) -> tuple[Ints, Ints]:

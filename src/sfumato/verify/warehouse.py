@@ -102,7 +102,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy, *, is_release: bool = F
         },
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},
         rows.count_respelled(),
-        rows.count_alone() if is_release else None,
+        alone=rows.count_alone() if is_release else None,
     )
 
 

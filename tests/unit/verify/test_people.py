@@ -15,6 +15,7 @@ import sfumato as sf
 from sfumato.errors import InputError, PromiseError
 from sfumato.methods.people import CountedPeople
 from sfumato.policy.document import Policy
+from sfumato.release.certificate import RiskClaim
 from sfumato.table.opening import open_table
 from sfumato.verify import drafts
 from sfumato.verify.recoding import read_recoding
@@ -176,7 +177,9 @@ def test_no_sql_counts_people():
 
 def test_groups_whose_labels_coincide_are_not_counted_apart():
     policy, rows = Policy.parse(POLICY), stays().drop_columns("patient")
-    given = drafts.DraftRows(rows, policy, people=CountedPeople(63, 10_000, (3.0,) * 5))
+    given = drafts.DraftRows(
+        rows, policy, people=CountedPeople(63, 10_000, (3.0,) * 5, RiskClaim(1 / 3, 0.1, {}))
+    )
     with pytest.raises(PromiseError, match="the same labels are one group"):
         drafts.examine_draft(given)
 

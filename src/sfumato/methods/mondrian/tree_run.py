@@ -497,7 +497,9 @@ class TreeRun:
         (found,) = self.engine.gather(rows, Asked([plan]), stage="counting")
         told = found.describe(0)
         found.discard()
-        return ReachedFigures(meter.measure_counts(told.n_people, told.values, told.moments), 1)
+        return ReachedFigures.of(
+            meter.measure_counts(told.n_people, told.values, told.moments), told.n_people
+        )
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         if not OneGroup(self.policy).columns:

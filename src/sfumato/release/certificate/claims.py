@@ -152,9 +152,12 @@ class RiskClaim:
     above: Mapping[str, float]
 
     def __str__(self) -> str:
-        """For people."""
+        return self.words()
+
+    def words(self, whose: str = "rows") -> str:
+        """For people to read: of ``whose`` shares they are."""
         shares = ", ".join(f"above {limit}: {percent_of(share)}" for limit, share in self.above.items())
-        return f"{one_in(self.largest)} at most, {one_in(self.mean)} on average; {shares} of the rows"
+        return f"{one_in(self.largest)} at most, {one_in(self.mean)} on average; {shares} of the {whose}"
 
 
 def one_in(risk: float) -> str:

@@ -190,7 +190,7 @@ def parse_question(question: str) -> Question:
     """The parts of a question.
 
     >>> parse_question("mean(hours) where age >= 40")
-    Question(function='AVG', column='hours', where='age >= 40')
+    Question(function='AVG', column='hours', where=' age >= 40')
     """
     found = _QUESTION.fullmatch(question) if isinstance(question, str) else None
     if found is None:
