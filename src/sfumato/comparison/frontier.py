@@ -24,7 +24,7 @@ from sfumato.evaluation.experiment import Experiment, Setup, check_method, point
 from sfumato.evaluation.intervals import paired_test
 from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluation.result import PairedTest
-from sfumato.evaluation.row_boxes import count_alike
+from sfumato.methods.risk_utility.together import count_alike
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
 from sfumato.table.reading import AS_USUAL, Reading

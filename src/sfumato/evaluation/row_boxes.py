@@ -10,53 +10,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.encoding.cells import cells_by_value, values_of
 from sfumato.encoding.domain import TreeDomain
-from sfumato.engines.engine import Resources
-from sfumato.engines.start import start_engine
 from sfumato.evaluation import points
 from sfumato.evaluation.loss import ENTROPY_LOSS, NCP, of_columns, share_of, sum_of_logs
 from sfumato.evaluation.points import RowBoxes
-from sfumato.methods.risk_utility.encode import Encoded, close_schema, encode_tables
-from sfumato.methods.risk_utility.optimize import Optimum, optimize
 from sfumato.methods.risk_utility.publish import leaf_ends
-from sfumato.methods.risk_utility.release import figures_of, with_side_table
+from sfumato.methods.risk_utility.release import figures_of
+from sfumato.methods.risk_utility.together import OwnBoxes, generalize_tables
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.tree import Hierarchy
-from sfumato.policy.options.risk_utility import RiskUtilityOptions
 from sfumato.policy.schema import Attribute, Kind, Schema
 from sfumato.recoding.axis import OrderedAxis, TreeAxis
 from sfumato.recoding.loss import WholeTree
-from sfumato.table import cells as table_cells
 from sfumato.table.combinations import number_combinations
-from sfumato.table.source import Source, source_of
+from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
-
-
-class OwnBoxes(NamedTuple):
-    """Rows of one table, each with its own box: a node of each hierarchy, and the code of its value."""
-
-    found: Encoded
-    optimum: Optimum
-
-    @property
-    def node(self) -> Ints:
-        """(rows, columns)"""
-        problem, levels = self.found.problem, self.optimum.solution.levels
-        return (problem.nodes_of(np.arange(problem.n), levels) - problem.lattice.root)[problem.of_row]
-
-    @property
-    def code(self) -> Ints:
-        """(rows, columns)"""
-        return self.found.problem.rows[self.found.problem.of_row].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,16 +44,9 @@ class GeneralizedParts:
 
     @classmethod
     def of(cls, train: Source, test: Source, policy: Policy, *, threads: int | None) -> GeneralizedParts:
-        policy, side = with_side_table(policy)
-        against = train if side is None else side.source
-        options = policy.options_for(RiskUtilityOptions)
-        schema = _close([train, test, against], policy.schema)
-        engine = start_engine(Resources(threads))
-        parts = []
-        for source in (train, test):
-            found = encode_tables(source, schema, options, None if source is against else against)
-            parts.append(OwnBoxes(found, optimize(found.problem, options, engine=engine)))
-        trees = _whole_trees([train, test, against], schema)
+        parts = generalize_tables([train, test], policy, threads=threads)
+        schema = parts[0].found.schema
+        trees = _whole_trees([train, test], schema)
         names = [attribute.name for attribute in schema.quasi_identifiers]
         return cls(parts[0], _boxes(parts, trees), points.read([train], schema, names))
 
@@ -130,42 +98,6 @@ class GeneralizedParts:
         columns = {name: share_of(lost[name], most[name]) for name in lost}
         whole = share_of(math.fsum(lost.values()), math.fsum(most.values()))
         return of_columns(ENTROPY_LOSS, whole, columns)
-
-
-def count_alike(table: Source, policy: Policy, *, threads: int | None) -> tuple[Ints, int]:
-    """How many rows of the side table fit the box of each row, itself included, and how many boxes there are."""
-    policy, side = with_side_table(policy)
-    options = policy.options_for(RiskUtilityOptions)
-    found = encode_tables(table, policy.schema, options, None if side is None else side.source)
-    boxes = OwnBoxes(found, optimize(found.problem, options, engine=start_engine(Resources(threads))))
-    covered = boxes.optimum.solution.covered[found.problem.of_row]
-    return np.maximum(covered, 1), len(np.unique(boxes.node, axis=0))
-
-
-def _close(sources: Sequence[Source], schema: Schema) -> Schema:
-    """The schema with a hierarchy for every number and date, over the values of all tables."""
-    ordered = [
-        attribute
-        for attribute in schema.quasi_identifiers
-        if attribute.kind is not Kind.CATEGORY
-        and (attribute.hierarchy is None or attribute.hierarchy.is_rule)
-    ]
-    if not ordered:
-        return schema
-    columns = {
-        attribute.name: pa.chunked_array([_ordered(source, attribute) for source in sources])
-        for attribute in ordered
-    }
-    together = source_of(pa.table(columns), "pyarrow", sources[0].where)
-    closed = {attribute.name: attribute for attribute in close_schema(Schema(tuple(ordered)), together)}
-    return Schema(tuple(closed.get(attribute.name, attribute) for attribute in schema))
-
-
-def _ordered(source: Source, attribute: Attribute) -> pa.Array:
-    """The numbers of a column, or its dates."""
-    cells = table_cells.ordered(source.column(attribute.name), attribute)
-    is_date = attribute.kind is Kind.DATE
-    return cells.cast(pa.int32()).cast(pa.date32()) if is_date else cells.cast(pa.float64())
 
 
 def _whole_trees(sources: Sequence[Source], schema: Schema) -> dict[str, WholeTree]:
@@ -230,4 +162,4 @@ def _ordered_axis(domain: TreeDomain) -> OrderedAxis:
     return OrderedAxis(domain.attribute, float(lows[0]), float(highs[-1]), grid, has_missing=True)
 
 
-__all__ = ["GeneralizedParts", "count_alike"]
+__all__ = ["GeneralizedParts"]

@@ -11,8 +11,9 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.evaluation.protocol import evaluate
-from sfumato.evaluation.row_boxes import GeneralizedParts, count_alike
+from sfumato.evaluation.row_boxes import GeneralizedParts
 from sfumato.methods.risk_utility.apply import generalize_rows
+from sfumato.methods.risk_utility.together import count_alike
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
 
