@@ -571,7 +571,7 @@ def test_profile_drafts_a_policy_that_publishes_as_it_stands(sfumato, here, tabl
     done = sfumato("profile", table, "--out", "draft.yaml")
     assert (done.code, done.err) == (0, "")
     wrote, hint = done.out.split(" Read it, then: sfumato ")
-    assert "one more    two more  three more  drafted as" in wrote
+    assert "alone    one more    two more  drafted as" in wrote
     assert wrote.splitlines()[-1] == "Wrote draft.yaml."
     assert hint == f"publish {table} --policy draft.yaml --out release\n"
     assert sfumato(*hint.split()).code == 0
