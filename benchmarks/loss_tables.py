@@ -84,7 +84,7 @@ class Study:
         """What a policy says; with ``purpose`` the class is to be predicted."""
         attributes = {name: column.as_policy() for name, column in self.columns.items()}
         target = {"role": "other"} if self.task == "classify" else {"role": "other", "type": "number"}
-        attributes |= {CLASS: target, ROW: {"role": "other", "type": "number"}}
+        attributes |= {CLASS: target, ROW: {"role": "other", "type": "number", "passes": "unique"}}
         return {
             "attributes": attributes,
             "require": [{"k-anonymity": k}],

@@ -68,6 +68,8 @@ def test_results_go_to_stdout_and_nothing_to_stderr_when_piped(sfumato_process, 
         r"  risk of re-identification: 1 in \d+ at most, 1 in [\d.]+ on average; above 1/5: 0%, above 1/11: [\d.]+%, "
         r"above 1/20: [\d.]+% of the rows\n"
         r"  cells of the quasi-identifiers: [\d.]+% exact, [\d.]+% narrowed, [\d.]+% \*\n"
+        r"  \d+ rows \([\d.]+%\) are alone by the 2 columns that are published as they are: "
+        r"no other row has the same there\n"
         r"  no group shares one value of 'disease', though no diversity is required there\n$",
         done.out,
     )
@@ -222,7 +224,9 @@ def test_a_signal_while_the_folder_is_being_written_leaves_nothing(here, sent):
     write_agrawal(200_000, here / "t.parquet", seed=1)
     known = {"salary", "age", "elevel", "car"}
     attributes = {
-        name: {"role": "quasi-identifier", "type": "number"} if name in known else {"role": "other"}
+        name: {"role": "quasi-identifier", "type": "number"}
+        if name in known
+        else {"role": "other", "passes": "unique"}
         for name in AGRAWAL_SCHEMA.names
     }
     (here / "policy.yaml").write_text(

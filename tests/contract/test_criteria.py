@@ -64,7 +64,7 @@ REQUIRED = {
 
 def policy_of(criterion: str, required: str, more: tuple[str, ...] = ()) -> sf.Policy:
     options, workload = CRITERIA[criterion]
-    beside = "  job: {role: quasi-identifier}\n  row: {role: other, type: number}\n"
+    beside = "  job: {role: quasi-identifier}\n  row: {role: other, type: number, passes: unique}\n"
     return sf.Policy.parse(
         f"{ATTRIBUTES}{beside}require: {REQUIRED[required]}\n"
         f"workload: {WORKLOADS[workload]}\nmethod: {{mondrian: {{{', '.join((*options, *more))}}}}}\n"

@@ -285,8 +285,8 @@ def test_long_texts_are_not_copied_into_every_file(tmp_path):
     texts = pa.table({"x": list(range(n)), "note": [f"{i:05}" * 200 for i in range(n)]})
     pq.write_table(texts, tmp_path / "t.parquet")
     policy = sf.Policy.parse(
-        "{attributes: {x: {role: quasi-identifier, type: number}, note: {role: other}}, require: [k-anonymity: 5], "
-        "method: {mondrian: {rows-in-memory: 100}}}"
+        "{attributes: {x: {role: quasi-identifier, type: number}, note: {role: other, passes: unique}}, "
+        "require: [k-anonymity: 5], method: {mondrian: {rows-in-memory: 100}}}"
     )
     release = sf.publish(tmp_path / "t.parquet", policy, engine="disk", memory=LITTLE)
     io = release.certificate.figures["io"]

@@ -30,7 +30,9 @@ def written(tmp_path_factory):
     pq.write_table(table, folder / "t.parquet", row_group_size=10_000)
     write_table(table, folder / "t.csv")
     attributes = {
-        name: {"role": "quasi-identifier", "type": "number"} if name in QUASI else {"role": "other"}
+        name: {"role": "quasi-identifier", "type": "number"}
+        if name in QUASI
+        else {"role": "other", "passes": "unique"}
         for name in AGRAWAL_SCHEMA.names
     }
     for scale in ("rothko-t", "rothko-s"):

@@ -141,7 +141,9 @@ def test_the_key_is_in_no_file_of_the_release_and_verify_says_what_a_pseudonym_i
     assert found.code == 0
     assert "ok    every pseudonym of 'id' stands in one group" in found.out
     assert "note  'id' holds pseudonyms, and a pseudonym is no anonymization" in found.out
-    assert "holds pseudonyms. A pseudonym is no anonymization" in (here / "r/report.html").read_text()
+    report = (here / "r/report.html").read_text()
+    assert "holds pseudonyms. A pseudonym is no anonymization" in report
+    assert "replaced by pseudonyms" in report
     applied = sfumato("apply", "r", "t.csv", "--out", "more.csv")
     assert applied.code == 0
     assert (here / "more.csv").read_text().splitlines()[0] == "age,zip,ill"
@@ -213,6 +215,7 @@ def test_all_dates_of_a_person_are_shifted_alike_by_at_most_as_much_as_is_said()
     assert -30 <= min(drawn) < -20
     assert 20 < max(drawn) <= 30
     assert "shifted by a secret number of days, at most 30" in (release.report or "")
+    assert "published, with dates shifted" in (release.report or "")
 
 
 def test_a_seed_repeats_the_shifts_on_every_engine_and_without_one_they_are_secret(tmp_path):

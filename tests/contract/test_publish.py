@@ -588,7 +588,8 @@ def test_a_written_release_can_be_read_and_applied(tmp_path):
 # ---- columns that are passed on, and options ------------------------------------------------------------
 
 PASSED = sf.Policy.parse(
-    "{attributes: {age: {role: quasi-identifier, type: number}, x: {role: other}}, require: [k-anonymity: 5]}"
+    "{attributes: {age: {role: quasi-identifier, type: number}, x: {role: other, passes: unique}}, "
+    "require: [k-anonymity: 5]}"
 )
 STORED = {
     "missing throughout": pa.nulls(20),

@@ -10,7 +10,7 @@ from sfumato.publishing import publish
 AT_ONCE = 16
 
 POLICY = sf.Policy.parse(f"""
-attributes: {{x: {{role: quasi-identifier, type: number}}, id: {{role: other}}}}
+attributes: {{x: {{role: quasi-identifier, type: number}}, id: {{role: other, passes: unique}}}}
 require: [k-anonymity: 1]
 method: {{mondrian: {{variant: paper, rows-in-memory: {AT_ONCE}, frequency-groups: 2}}}}
 """)

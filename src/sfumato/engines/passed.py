@@ -20,11 +20,12 @@ from sfumato.engines.raw import RawTable
 from sfumato.errors import InputError, enumerate_names, number_of, short
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Needs
-from sfumato.policy.schema import Role
+from sfumato.policy.schema import Attribute, Role
 from sfumato.policy.workload import Regress
+from sfumato.recoding.recoder import pass_on
 from sfumato.release.certificate import percent
 from sfumato.table.alone import AloneRows, number_cells
-from sfumato.table.cells import texts
+from sfumato.table.cells import lenient_texts
 from sfumato.table.identifiers import content_identifier, looks_like_identifier, tells_many_apart
 from sfumato.table.spill import Spill
 
@@ -129,12 +130,15 @@ class PassedColumns:
         owners = rows if self.person is None else _people(batch, self.person, rows)
         for attribute in (*self.passed, *self.identifiers):
             name = attribute.name
-            values, is_there = number_cells(batch.raw(name), attribute)
+            cells = pass_on(as_chunks(batch.raw(name)), name)
+            values, is_there = number_cells(cells, attribute)
             self.alone[name].add(values[is_there], owners[is_there])
             self.present[name] += int(is_there.sum())
             if name in self.glance and batch.first_row < GLANCE:
-                first = batch.raw(name).slice(0, GLANCE - batch.first_row)
-                self.glance[name][batch.first_row] = texts(first, attribute).dictionary
+                first = lenient_texts(
+                    cells.slice(0, GLANCE - batch.first_row), Attribute(name, attribute.role)
+                )
+                self.glance[name][batch.first_row] = first.dictionary
             batch.forget(name)
         self.n_rows += batch.n_rows
 
@@ -194,6 +198,11 @@ def _measured(policy: Policy) -> frozenset[str]:
     return frozenset(
         targets | {item.of for item in policy.requirements if item.of and Needs.MOMENTS in item.needs}
     )
+
+
+def as_chunks(column: Any) -> pa.ChunkedArray:
+    """A column of a batch, whether that is a piece of a table or all of it."""
+    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
 
 
 def _people(batch: Batch, person: str, rows: Keys) -> Keys:

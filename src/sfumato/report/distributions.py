@@ -79,7 +79,7 @@ class Distribution:
 
 def distributions_of(policy: Policy, view: View, groups: PublishedGroups) -> list[Distribution]:
     """One for each published column that can be shown, in the order of the policy."""
-    published = policy.schema.published[:MOST_COLUMNS]
+    published = [a for a in policy.schema.published if a.role is not Role.PSEUDONYM][:MOST_COLUMNS]
     found = ((attribute, _shape(attribute, view, groups.leaves)) for attribute in published)
     return [Distribution(attribute, shape) for attribute, shape in found if shape is not None]
 

@@ -245,7 +245,7 @@ def attributes_of(
         if attribute.role is Role.QUASI_IDENTIFIER:
             out.append(_describe_generalized(attribute, cells, groups, details[attribute.name]))
         elif attribute.name in known:
-            out.append(AttributeFacts(attribute, "published as it is", *known[attribute.name]))
+            out.append(AttributeFacts(attribute, _what_happened(attribute), *known[attribute.name]))
         elif attribute.name in rows.names:
             out.append(_describe_as_published(attribute, rows.column(attribute.name)))
         else:
@@ -255,7 +255,14 @@ def attributes_of(
 
 def _describe_as_published(attribute: Attribute, column: Any) -> AttributeFacts:
     cells = table_cells.texts(column, attribute)
-    return AttributeFacts(attribute, "published as it is", len(cells.dictionary), cells.null_count)
+    return AttributeFacts(attribute, _what_happened(attribute), len(cells.dictionary), cells.null_count)
+
+
+def _what_happened(attribute: Attribute) -> str:
+    """What happened to a column that is no quasi-identifier, and is published."""
+    if attribute.role is Role.PSEUDONYM:
+        return "replaced by pseudonyms"
+    return "published as it is" if attribute.shift is None else "published, with dates shifted"
 
 
 def _describe_generalized(

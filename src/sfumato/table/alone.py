@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sfumato.policy.schema import Attribute
-from sfumato.table.cells import decode, is_one_of, plain, texts
+from sfumato.table.cells import decode, is_one_of, lenient_texts, plain
 from sfumato.table.sorted_runs import SortedRun, merge
 from sfumato.table.spill import Spill
 
@@ -25,6 +25,9 @@ Records = NDArray[Any]
 
 RECORD = np.dtype([("key", np.uint64), ("owner", np.uint64), ("rows", np.int64)])
 """A value, the person who has it, and in how many rows; 0 rows where several people have it."""
+
+FIXED = ("integer", "floating", "date", "timestamp", "time", "duration")
+"""Types of cells that are equal where their bits are."""
 
 COPIES = 6
 """Memory for a record while records are put in order, as a multiple of its size."""
@@ -132,12 +135,9 @@ def number_cells(column: Any, attribute: Attribute) -> tuple[Keys, NDArray[np.bo
     (2, [True, False, True, True, False])
     """
     stored = plain(column, attribute)
-    if (
-        is_one_of(stored.type, "integer", "floating", "date", "timestamp", "time")
-        and not attribute.missing_values
-    ):
+    if is_one_of(stored.type, *FIXED) and not attribute.missing_values:
         return _number_bits(stored)
-    encoded = texts(column, attribute)
+    encoded = lenient_texts(stored, attribute)
     words = encoded.dictionary.to_pylist()
     of_word = np.fromiter(map(_hash, words), dtype=np.uint64, count=len(words))
     is_there = encoded.is_valid().to_numpy(zero_copy_only=False)

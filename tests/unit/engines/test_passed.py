@@ -127,6 +127,27 @@ def test_with_a_unit_rows_of_one_person_are_alone_together():
     assert found.reasons["few"] == "100% of the rows have a value that no other person has"
 
 
+@pytest.mark.parametrize(
+    "cells",
+    [
+        pa.nulls(20),
+        pa.array(["a", "b"] * 10, pa.string_view()),
+        pa.RunEndEncodedArray.from_arrays([10, 20], ["a", "b"]),
+        pa.array([b"a", b"b"] * 10),
+        pa.array([True, False] * 10),
+        pa.array([1, 2] * 10).cast(pa.decimal128(21, 2)),
+        pa.array([1, 2] * 10, pa.duration("s")),
+        pa.array([1, 2] * 10, pa.time32("s")),
+        pa.array([2**64 - 1, 5] * 10, pa.uint64()),
+        pa.DictionaryArray.from_arrays(pa.array([0, 1] * 10), pa.array(["a", None])),
+        pa.array([7, 5] * 10).dictionary_encode(),
+    ],
+)
+def test_columns_are_looked_at_however_they_are_stored(cells):
+    policy = Policy.parse("{attributes: {age: {role: quasi-identifier}, x: {role: other}}, require: []}")
+    assert at_once(pa.table({"age": ["30"] * 20, "x": cells}), policy).alone == {"x": 0}
+
+
 def test_nothing_is_read_where_nothing_passes():
     policy = Policy.parse("{attributes: {age: {role: quasi-identifier}}, require: []}")
     assert at_once(TABLE.select(["age"]), policy) is None
