@@ -20,7 +20,6 @@ import itertools
 import json
 import os
 import platform
-import statistics
 import subprocess
 import time
 from dataclasses import asdict, dataclass
@@ -93,9 +92,7 @@ def run(study: Study, k: int, method: str, share: str) -> Line:
         study.released, policy_of(study, k, method, share, purpose=True), test=study.test, models=[MODEL]
     )
     accuracy = found.score(CLASS, MODEL, "release").mean
-    return Line(
-        study.name, k, method, share, statistics.fmean(published.ncp().values()), left_out, accuracy, seconds
-    )
+    return Line(study.name, k, method, share, published.ncp_as_evaluated(), left_out, accuracy, seconds)
 
 
 class Results:
