@@ -134,7 +134,7 @@ def count_worse(method: str, n_tables: int) -> int:
     n_worse = 0
     for number in range(n_tables):
         table = random_table(number)
-        attributes = {name: {"role": "quasi-identifier"} for name in table}
+        attributes: dict[str, dict[str, Any]] = {name: {"role": "quasi-identifier"} for name in table}
         attributes["age"] |= {"type": "number", "bounds": [0, 90]}
         policy = {
             "attributes": attributes,
