@@ -20,7 +20,6 @@ import itertools
 import json
 import os
 import platform
-import statistics
 import subprocess
 import time
 from dataclasses import asdict, dataclass
@@ -93,9 +92,7 @@ def run(study: Study, k: int, method: str, share: str) -> Line:
         study.released, policy_of(study, k, method, share, purpose=True), test=study.test, models=[MODEL]
     )
     accuracy = found.score(CLASS, MODEL, "release").mean
-    return Line(
-        study.name, k, method, share, statistics.fmean(published.ncp().values()), left_out, accuracy, seconds
-    )
+    return Line(study.name, k, method, share, published.ncp_as_evaluated(), left_out, accuracy, seconds)
 
 
 class Results:
@@ -137,7 +134,7 @@ def count_worse(method: str, n_tables: int) -> int:
     n_worse = 0
     for number in range(n_tables):
         table = random_table(number)
-        attributes = {name: {"role": "quasi-identifier"} for name in table}
+        attributes: dict[str, dict[str, Any]] = {name: {"role": "quasi-identifier"} for name in table}
         attributes["age"] |= {"type": "number", "bounds": [0, 90]}
         policy = {
             "attributes": attributes,

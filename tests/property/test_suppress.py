@@ -29,7 +29,7 @@ from sfumato.methods.mondrian import tree_run
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import TCloseness
 from sfumato.policy.suppress import Suppress
-from sfumato.policy.workload import Classify, Regress
+from sfumato.policy.workload import Classify
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
 
@@ -40,7 +40,7 @@ def is_not_close(case: Any) -> bool:
     return not any(isinstance(item, TCloseness) for item in case.requirements)
 
 
-WORKLOADS = st.sampled_from([[], [], [Classify("class")], [Regress("hours")]])
+WORKLOADS = st.sampled_from([[], [], [Classify("class")]])
 """Each kind of target has kernels of its own, which are compiled once more where rows may be left out."""
 
 
