@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.encoding.encoders import encode_axis, encode_label, encode_person
+from sfumato.encoding.encoders import encode_axis, encode_label, encode_people
 from sfumato.encoding.numbers import encode_number
 from sfumato.errors import number_of
 from sfumato.policy.document import Policy
@@ -70,7 +70,7 @@ def find_refusals(source: Source, policy: Policy, groups: Partition, name: str) 
     splits = list(_try_splits(source, policy.schema[name], rows))
     person = None
     if policy.person is not None:
-        person = encode_person(source, policy.schema[policy.person]).astype(np.int64)
+        person = encode_people(source, policy.schema[policy.person])[0].astype(np.int64)
     found = []
     for item in policy.requirements:
         statistics = _choose_statistics(item, source, policy, rows, person)
