@@ -59,9 +59,10 @@ def encode_label(source: Source, attribute: Attribute) -> tuple[Codes, LabelEnco
     return encode_whole(encoder, WholeTable(source, Schema((attribute,)))), encoder
 
 
-def encode_person(source: Source, attribute: Attribute) -> Codes:
-    """The number of each row's person."""
-    return encode_whole(PersonEncoder(attribute), WholeTable(source, Schema((attribute,))))
+def encode_people(source: Source, attribute: Attribute) -> tuple[Codes, pa.Array]:
+    """The number of each row's person, and what the people are called, in any order."""
+    encoder = PersonEncoder(attribute)
+    return encode_whole(encoder, WholeTable(source, Schema((attribute,)))), encoder.known
 
 
 def axis_encoder(
@@ -425,6 +426,11 @@ class PersonEncoder(LabelEncoder):
 
     def __init__(self, attribute: Attribute, *, memory: int = UNBOUNDED) -> None:
         super().__init__(replace(attribute, role=Role.SENSITIVE), memory=memory)
+
+    @property
+    def known(self) -> pa.Array:
+        """The people, in any order."""
+        return self._known
 
     def finish(self) -> None:
         super().finish()

@@ -7,16 +7,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sfumato.errors import InputError, PolicyError, TableError, did_you_mean
+from sfumato.encoding.encoders import encode_people
+from sfumato.errors import InputError, PolicyError, TableError, did_you_mean, number_of
 from sfumato.evaluation import points
 from sfumato.evaluation.metrics import ACCURACY, ERROR, OF_CLASSES, OF_NUMBERS
 from sfumato.evaluation.models import CLASSIFIERS, LEARNERS, REGRESSORS
 from sfumato.evaluation.points import Column
 from sfumato.policy.document import Policy
 from sfumato.policy.options import MethodOptions
-from sfumato.policy.schema import Role
+from sfumato.policy.schema import Attribute, Role
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
 from sfumato.table.allowance import Gauge
@@ -196,9 +198,10 @@ def prepare(table: Any, policy: Policy, setup: Setup) -> Experiment:
     for goal in goals:
         _check_target(cells[goal.target], goal)
     if tested is None:
-        divisions = tuple(_divide(source, _strata(goals, cells), setup))
+        divisions = tuple(_divide(source, _strata(goals, cells), setup, _unit_of(policy)))
         held = {"folds": int(setup.folds)}
     else:
+        _check_strangers(source, tested, _unit_of(policy))
         divisions, held = (_hold_out(source, tested),), {"test_rows": tested.n_rows}
     for goal in goals:
         _check_known(cells[goal.target], goal, divisions)
@@ -264,8 +267,26 @@ def _hold_out(train: Source, test: Source) -> Division:
     return Division(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
 
 
-def _divide(source: Source, strata: NDArray[Any] | None, setup: Setup) -> Iterator[Division]:
-    """One division for each fold, which is held out of it."""
+def _unit_of(policy: Policy) -> Attribute | None:
+    """The column that tells people apart, if groups count people."""
+    return None if policy.person is None or policy.is_private else policy.schema[policy.person]
+
+
+def _check_strangers(train: Source, test: Source, unit: Attribute | None) -> None:
+    """Raise if people are in both tables: of them, models would have learned what they are tested on."""
+    if unit is None:
+        return
+    known, met = (encode_people(source, unit)[1] for source in (train, test))
+    if n_both := int(pc.sum(pc.is_in(met, value_set=known)).as_py() or 0):
+        raise InputError(
+            f"{number_of(n_both, 'person', 'people')} of {unit.name!r} are in both tables; leave them out of one."
+        )
+
+
+def _divide(
+    source: Source, strata: NDArray[Any] | None, setup: Setup, unit: Attribute | None
+) -> Iterator[Division]:
+    """One division for each fold, which is held out of it; all rows of a person are in one fold."""
     folds = setup.folds
     if folds < 2:
         raise InputError("Cross-validation needs at least 2 folds; or give a table to test on.")
@@ -273,7 +294,18 @@ def _divide(source: Source, strata: NDArray[Any] | None, setup: Setup) -> Iterat
         raise InputError(
             f"{source.n_rows:,} rows cannot be divided into {folds:,} folds; ask for fewer folds, or add rows."
         )
-    of_row = fold_of_rows(source.n_rows, folds, setup.seed, strata)
+    if unit is None:
+        of_row = fold_of_rows(source.n_rows, folds, setup.seed, strata)
+    else:
+        person, known = encode_people(source, unit)
+        if len(known) < folds:
+            raise InputError(
+                f"{len(known):,} people cannot be divided into {folds:,} folds; ask for fewer folds, or add people."
+            )
+        first = np.unique(person, return_index=True)[1]
+        of_row = fold_of_rows(len(known), folds, setup.seed, None if strata is None else strata[first])[
+            person
+        ]
     for fold in range(folds):
         train, test = np.flatnonzero(of_row != fold), np.flatnonzero(of_row == fold)
         yield Division(source.take(train), source.take(test), train, test)

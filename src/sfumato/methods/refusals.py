@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.encoding.domain import OrderedDomain
-from sfumato.encoding.encoders import encode_axis, encode_label, encode_person
+from sfumato.encoding.encoders import encode_axis, encode_label, encode_people
 from sfumato.encoding.numbers import encode_number
 from sfumato.errors import number_of
 from sfumato.policy.document import Policy
@@ -124,7 +124,7 @@ def choose_statistics(
     """The function that gathers what a requirement needs of parts of these rows, or of the people whose they are."""
     person = None
     if policy.person is not None:
-        person = encode_person(source, policy.schema[policy.person]).astype(np.int64)
+        person = encode_people(source, policy.schema[policy.person])[0].astype(np.int64)
 
     def once(at: Ints, among: Ints | slice, *told: Ints) -> Any:
         """The rows that count: all, or the first ones of each person, value and part."""

@@ -72,6 +72,36 @@ def test_folds_and_strata_are_as_even_as_can_be(n_rows, folds, seed):
         assert sizes.max() - sizes.min() <= 1
 
 
+def with_people(table, n_people):
+    """The table with a column of people, each of whom has several rows, and its policy."""
+    person = [f"p{i * 7 % n_people}" for i in range(table.num_rows)]
+    policy = policy_with(
+        attributes={**Policy.parse(POLICY).as_dict()["attributes"], "who": {"role": "identifier"}}, unit="who"
+    )
+    return table.append_column("who", pa.array(person)), policy
+
+
+def test_a_person_is_never_in_training_and_test_at_once():
+    table, policy = with_people(people(90), 20)
+    held_out = []
+    for division in prepare(table, policy, Setup(**FAST)).divisions:
+        train, test = (set(part.column("who").to_pylist()) for part in (division.train, division.test))
+        assert not train & test
+        held_out += division.test.column("id").to_pylist()
+    assert sorted(held_out) == sorted(table.column("id").to_pylist())
+
+
+def test_people_who_are_in_both_tables_are_refused():
+    table, policy = with_people(people(90), 20)
+    with pytest.raises(InputError, match="20 people of 'who' are in both tables"):
+        prepare(table, policy, Setup(**{**FAST, "test": table}))
+
+
+def test_a_release_of_people_can_be_evaluated():
+    table, policy = with_people(people(90), 20)
+    assert evaluate(table, policy, **FAST).scores
+
+
 def test_recodings_are_fitted_to_the_training_part_alone(monkeypatch):
     fitted, original = [], methods.partition
 

@@ -19,8 +19,12 @@ def count_pair_columns(rules: Rules) -> int:
     return len(sensitive.values) + len(sensitive.variance)
 
 
+SPARSE = 4
+"""People are numbered anew if there may be more than so many per row: each has a stamp."""
+
+
 def number_people(rows: Codes, rules: Rules) -> None:
-    """Number the people of these rows from 0 on, and write the numbers of pairs into their columns.
+    """Number the people of these rows closely, and write the numbers of pairs into their columns.
 
     rows   (n, columns) with columns for pairs, see ``People``
     """
@@ -28,8 +32,9 @@ def number_people(rows: Codes, rules: Rules) -> None:
     if sensitive is None or sensitive.people is None:
         return
     people = sensitive.people
-    person = number_combinations([rows[:, people.column]], in_order=False).number
-    rows[:, people.column] = person
+    person = rows[:, people.column]
+    if int(person.max(initial=0)) > SPARSE * len(rows):
+        rows[:, people.column] = number_combinations([person], in_order=False).number
     columns = [*sensitive.values["column"].tolist(), *sensitive.variance["column"].tolist()]
     for place, column in enumerate(columns, start=people.pairs):
         rows[:, place] = number_combinations([person, rows[:, column]], in_order=False).number

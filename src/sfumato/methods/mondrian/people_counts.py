@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -213,10 +213,12 @@ class PartsOfPeople:
         of_values = {
             name: getattr(sensitive, name) for name in ("distinct", "closeness", "entropy", "recursive")
         }
-        none = {name: table(rules.dtype, []) for name, rules in of_values.items()}
+        none: dict[str, Any] = {name: table(rules.dtype, []) for name, rules in of_values.items()}
         no_number = table(sensitive.variance.dtype, [])
         for s, (_, start, end) in enumerate(sensitive.values.tolist()):
-            own = {name: rules[rules["of"] == s].view(np.recarray) for name, rules in of_values.items()}
+            own: dict[str, Any] = {
+                name: rules[rules["of"] == s].view(np.recarray) for name, rules in of_values.items()
+            }
             n = self.values[:, start:end].sum(axis=1)
             yield n, sensitive._replace(people=None, variance=no_number, **own)
         if len(sensitive.variance):

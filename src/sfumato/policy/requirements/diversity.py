@@ -1,7 +1,8 @@
 r"""Diversity of the sensitive values of every group [LDR08, definitions 2.2 to 2.4; MKGV06].
 
 All are *monotone*: if two disjoint groups satisfy one, so does their union. So a partition can be refined
-until a group fails, and merging groups never breaks a promise.
+until a group fails, and merging groups never breaks a promise. Where people are counted, this is true of distinct
+diversity alone, and nothing rests on it.
 """
 
 from __future__ import annotations
