@@ -21,7 +21,9 @@ SUPPRESS = "suppress: {at-most: 50%}\n"
 
 
 def outcome(n_left: int, age: int, sex: int, returned: tuple[int, ...] = ()) -> Outcome:
-    return Outcome([*returned], LostDetail(10 - n_left, {"age": age * UNIT, "sex": sex * UNIT}), n_left, None)
+    return Outcome(
+        [*returned], LostDetail(10 - n_left, {"age": age * UNIT, "sex": sex * UNIT}), n_left, None, []
+    )
 
 
 def choose(text: str, without: Outcome, with_left: Outcome, *, refines: bool = False) -> tuple[str, int]:

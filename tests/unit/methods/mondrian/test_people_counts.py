@@ -160,11 +160,15 @@ def test_the_first_candidate_that_holds_is_taken_and_no_more_are_counted_than_ne
 
 def test_figures_that_are_not_enough_are_a_broken_promise():
     case = Prepared([(who, who % 5, "ab"[who % 2], who % 4) for who in range(9)], [KAnonymity(4)])
-    assert case.meter.join([ReachedFigures((4.0,), 2), ReachedFigures((7.0,), 1)]).achieved == (4.0,)
+    assert case.meter.join(
+        [ReachedFigures.of((4.0,), np.array([4, 5])), ReachedFigures.of((7.0,), np.array([7]))]
+    ).achieved == (4.0,)
     with pytest.raises(
         PromiseError, match="4-anonymity does not hold of people: the smallest group has 3 people"
     ):
-        case.meter.join([ReachedFigures((4.0,), 2), ReachedFigures((3.0,), 1)])
+        case.meter.join(
+            [ReachedFigures.of((4.0,), np.array([4, 5])), ReachedFigures.of((3.0,), np.array([3]))]
+        )
 
 
 def test_more_pairs_than_numbers_are_refused(monkeypatch):
