@@ -59,7 +59,7 @@ class PolicyMistakes(PolicyError):  # noqa: N818 - reads as a sentence
       title: must be one line.
       output: must be a mapping.
     >>> print(PolicyMistakes(both[:1]))
-    The policy: title: must be one line.
+    Policy: title: must be one line.
     """
 
     def __init__(self, mistakes: Iterable[Mistake], origin: Origin | None = None) -> None:
