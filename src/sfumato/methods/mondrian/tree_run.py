@@ -71,7 +71,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.splits import RecodingPlan, count_splits, split_cells
 from sfumato.recoding.statistics import OneGroup
-from sfumato.table.spill import size_of
+from sfumato.table.spill import size_to_ask_for
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -195,11 +195,14 @@ class TreeRun:
 
     def _check_room(self, rows: Rows) -> None:
         """Raise if there is no room for the list of these rows: with less memory, boxes would be others."""
-        room, row_bytes = self.room, self.room.row_bytes + list_bytes(len(self.problem.domains))
-        if self.refines and room.rows < UNLIMITED and rows.n_rows * row_bytes > room.rows * room.row_bytes:
+        if not self.refines or self.room.rows == UNLIMITED:
+            return
+        n_bytes = rows.n_rows * (self.room.row_bytes + list_bytes(len(self.problem.domains)))
+        n_fitting = -(-n_bytes // self.room.row_bytes)  # rows that fit without a list where these fit with it
+        if n_fitting > self.room.rows:
             raise InputError(
-                f"A list of cells (refine) needs {number_of(rows.n_rows, 'row')} in memory at once, about "
-                f"{size_of(rows.n_rows * row_bytes)}; allow more --memory, or say refine: none."
+                f"A list of cells (refine) needs {number_of(rows.n_rows, 'row')} in memory at once; allow at least "
+                f"{size_to_ask_for(n_fitting * self.room.row_bytes)} of --memory, or say refine: none."
             )
 
     # -- Rothko-T ----------------------------------------------------------------------------------
