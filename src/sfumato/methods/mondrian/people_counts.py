@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,7 @@ from sfumato.methods.mondrian.kernels.statistics import fill_holds
 from sfumato.table.combinations import LARGEST_KEY
 from sfumato.table.spill import Spill
 
+Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
@@ -34,6 +35,17 @@ BYTES_PER_KEY = 16
 
 MORE_AT_ONCE, MOST_AT_ONCE = 8, 64
 """One candidate is counted first, then eight times as many each time that none of them is allowable."""
+
+
+class Parts(Protocol):
+    """Parts of a node, numbered from 0."""
+
+    @property
+    def n_parts(self) -> int:
+        """How many there are."""
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row, -1: in none that is asked for."""
 
 
 class AxisParts(NamedTuple):
@@ -46,6 +58,10 @@ class AxisParts(NamedTuple):
     @property
     def n_parts(self) -> int:
         return int(self.part.max(initial=0)) + 1
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row."""
+        return self.part[np.searchsorted(self.edges, rows[:, self.axis], side="left")]
 
     @classmethod
     def whole(cls) -> AxisParts:
@@ -64,7 +80,7 @@ class PeoplePlan:
     rules: Rules
     greatest: Sequence[int]
     n_rows: int
-    asked: Sequence[AxisParts]
+    asked: Sequence[Parts]
 
     @property
     def n_bytes(self) -> int:
@@ -167,7 +183,7 @@ class PeopleStatistics:
         rows = block.rows
         person = rows[:, self.people.column].astype(np.int64)
         for parts, keys in zip(self.plan.asked, self.keys, strict=True):
-            part = parts.part[np.searchsorted(parts.edges, rows[:, parts.axis], side="left")]
+            part = parts.of(rows)
             chosen = np.flatnonzero(part >= 0)
             for column, own in zip(self.plan.columns, keys, strict=True):
                 unit = person[chosen]
@@ -216,6 +232,7 @@ class PeopleStatistics:
         keys: MetKeys, group_of: Ints | None, n_parts: int, n_codes: int
     ) -> Iterator[tuple[Ints, Ints]]:
         """The group and the code of each person, or pair, some at a time: once in each group."""
+        in_order = group_of is None or bool((np.diff(group_of[group_of >= 0]) >= 0).all())
         for some in keys.chunks(together=n_parts):
             unit, part = np.divmod(some.astype(np.int64), n_parts)
             if group_of is None:
@@ -224,8 +241,9 @@ class PeopleStatistics:
             group = group_of[part]
             unit, group = unit[group >= 0], group[group >= 0]
             is_new = np.ones(len(unit), dtype=np.bool_)
-            order = np.lexsort((group, unit))
-            unit, group = unit[order], group[order]
+            if not in_order:
+                order = np.lexsort((group, unit))
+                unit, group = unit[order], group[order]
             is_new[1:] = (unit[1:] != unit[:-1]) | (group[1:] != group[:-1])
             yield group[is_new], unit[is_new] % n_codes
 
@@ -322,7 +340,7 @@ class PeopleAsker:
             at, n = at + n, min(MORE_AT_ONCE * n, MOST_AT_ONCE)
         return None
 
-    def plan(self, asked: AxisParts) -> PeoplePlan:
+    def plan(self, asked: Parts) -> PeoplePlan:
         """Count the people in these parts."""
         return PeoplePlan(self.rules, self.greatest, self.n_rows, [asked])
 

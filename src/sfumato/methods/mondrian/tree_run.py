@@ -40,6 +40,7 @@ from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings,
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.people import person_column
 from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
@@ -362,6 +363,9 @@ class TreeRun:
         sample = self.table.take_sample(size) if level == 0 else None  # the first pass may have drawn one
         if sample is None:
             sample = self._draw_sample(leaf, rows, size, level)
+        if len(sample) == 0:  # one person has more rows than that
+            yield from self._fall_back(leaf, rows, level)
+            return
         nodes = self._grow_on_sample(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -370,7 +374,8 @@ class TreeRun:
         del sample
         ranges = plan_files(nodes, (nodes.end - nodes.start) * rows_per_sampled, FILL * self.max_rows)
         places = TreePlaces(Descent(nodes, self.problem.axes), ranges.first, ranges.n_files)
-        leaves = Asked([LeafPlan(nodes, self.problem.rules, places)])
+        people = self._criteria.people(rows.n_rows)
+        leaves = Asked([LeafPlan(nodes, self.problem.rules, places, people)])
         parts, (statistics,) = self.engine.divide(rows, places, also=leaves, stage="dividing")
         pruned = prune(nodes, statistics)
         self.counters.pruned += pruned.n_pruned
@@ -390,14 +395,18 @@ class TreeRun:
     def _draw_sample(self, leaf: Leaf, rows: Rows, size: int, level: int) -> Codes:
         """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
         seed = seed_of_part(self.sampling, rows.n_rows if level else 0)
-        plan = SamplePlan(size, seed, rows.n_rows, self.problem.axes)
+        plan = SamplePlan(size, seed, rows.n_rows, self.problem.axes, person_column(self.problem.rules))
         (drawn,) = self.engine.gather(rows, Asked([plan]), stage="sampling")
         leaf.known = leaf.known.with_covers(self.problem.axes, drawn.covers)
         return drawn.sample
 
     def _grow_on_sample(self, leaf: Leaf, rows: Rows, sample: Codes) -> Nodes:
         """The tree of high-confidence splits, as large as memory allows."""
-        problem = optimistic_problem(self.problem, n=len(sample), N=rows.n_rows, options=self.options)
+        n, person = len(sample), person_column(self.problem.rules)
+        if person is not None:
+            n = len(np.unique(sample[:, person]))
+        n_all = n * rows.n_rows // len(sample)  # rows, or about as many people
+        problem = optimistic_problem(self.problem, n=n, N=n_all, options=self.options)
         self.progress("splitting a sample", 0, 1)
         grown = grow_on_sample(sample, problem, leaf.known, threads=self.engine.threads)
         limits = TreeLimits(
