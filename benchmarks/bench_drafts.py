@@ -96,7 +96,7 @@ def is_no_loss(found: Guess) -> bool:
 
 def says_something(cells: pd.Series) -> bool:
     """Are fewer than half of the cells of a published column ``*``?"""
-    return bool((cells.astype("string") == "*").mean() < 0.5)
+    return int((cells.astype("string") == "*").sum()) < len(cells) / 2
 
 
 def alone_by_three(draft: PolicyDraft, rows: pd.DataFrame) -> float:

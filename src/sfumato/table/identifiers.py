@@ -7,6 +7,7 @@ complete: a file number of a hospital looks like any other code, and says nothin
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from sfumato.table.person_texts import are_given_names, are_person_names, are_po
 # A star marks the beginning of words; without one the word is meant, in the singular or plural.
 DIRECT = """
     ssn socialsecurity email mail phone telephone tel mobile cell fax firstname lastname surname forename
-    fullname username nickname login address street passport iban url website twitter facebook ipaddress ip
+    fullname givenname middlename maidenname familyname username nickname login address street passport iban url website twitter facebook ipaddress ip
     mac imei photo fingerprint signature plate licenseplate
     vorname nachname familienname geburtsname zuname rufname telefon* handy* mobilnummer mobiltelefon festnetz*
     rufnummer anschrift adresse strasse hausnummer steuernummer steuerid sozialversicherungsnummer svnr
@@ -132,11 +133,12 @@ def tells_many_apart(n_distinct: int, n_rows: int) -> bool:
 
 
 def direct_word(words: Sequence[str]) -> str:
-    """The word that says that a column names or reaches a person.
+    """The word that says that a column names or reaches a person; two words may be one, as in contact_last_name.
 
     ``name`` alone is one, and the name of a person; the name of a country or a hospital is none.
     """
-    if found := _DIRECT.first([*words, "".join(words)]):
+    pairs = (f"{first}{second}" for first, second in itertools.pairwise(words))
+    if found := _DIRECT.first([*words, "".join(words), *pairs]):
         return found
     others = [word for word in words if word not in (*NAME, *PARTICLES)]
     is_named = any(word in NAME for word in words)
