@@ -140,6 +140,9 @@ class GroupPseudonyms:
         def cells_of(column: str) -> pa.DictionaryArray:
             return lenient_texts(in_order(column), policy.schema[column])
 
+        names = policy.schema.names(Role.PSEUDONYM)
+        if not names:
+            return {}
         n_groups = len(groups.size)
         group = np.repeat(np.arange(n_groups), groups.size)
         needed = {item.of: in_order(item.of) for item in policy.requirements if item.of is not None}
@@ -148,7 +151,7 @@ class GroupPseudonyms:
             person = _numbers_of(cells_of(policy.person))
         is_shared = np.zeros(n_groups, dtype=np.bool_)
         found = {}
-        for name in policy.schema.names(Role.PSEUDONYM):
+        for name in names:
             cells = cells_of(name)
             whose = _numbers_of(cells)
             if not policy.requirements:
