@@ -160,7 +160,7 @@ def test_of_two_columns_rows_share_one_in_a_group(key, tmp_path):
     table = pa.table(
         {
             "person": ["A", "A", "B", "B"] * 2,
-            "case": ["a1", "a2", "b1", "b1"] + ["c", "c", "d", "d"],
+            "case": ["a1", "a2", "b1", "b1", "c", "c", "d", "d"],
             "zip": ["1"] * 4 + ["2"] * 4,
         }
     )

@@ -50,7 +50,9 @@ def find_linked(source: Source, policy: Policy, memory: int, scratch: Path) -> d
         return _look_at([(keys, None)], cells, names, k)
     within = _look_at(_portions(source, CheckedColumns(cells, names, ()), memory, scratch), cells, names, k)
     across = {
-        name: _look_at(_portions(source, CheckedColumns([name], cells, ()), memory, scratch), cells, [name], k)
+        name: _look_at(
+            _portions(source, CheckedColumns([name], cells, ()), memory, scratch), cells, [name], k
+        )
         for name in names
     }
     return {name: replace(within[name], across=across[name][name].across) for name in names}

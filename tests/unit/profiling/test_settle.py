@@ -163,7 +163,9 @@ def test_those_that_say_least_are_dropped_first(monkeypatch):
     """Ranked by what they add to the rows alone, xa comes first; but nothing is left of xc and xd anyway."""
     monkeypatch.setattr("sfumato.profiling.settle.MOST_DROPPED", 0)
     draft = profile(
-        pa.table({"age": random_column(30), **{f"x{c}": random_column(60, seed=i) for i, c in enumerate("abcd")}})
+        pa.table(
+            {"age": random_column(30), **{f"x{c}": random_column(60, seed=i) for i, c in enumerate("abcd")}}
+        )
     )
     said = replace(draft, trial=Trial(N, {"age": 1.0, "xa": 0.6, "xb": 0.4, "xc": 0.9, "xd": 1.0}))
     said = replace(said, ranking=replace(NOT_RANKED, rest=("xa", "xb", "xc", "xd")))

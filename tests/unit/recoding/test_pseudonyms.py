@@ -88,7 +88,9 @@ def may_share(require: str, group, whose, ill=None, pay=None, person=None) -> li
     n = len(group)
     columns = {"ill": pa.array(ill or ["x"] * n), "pay": pa.array(pay or [1.0] * n)}
     person = None if person is None else np.array(person)
-    found = find_sharing(np.array(group), max(group) + 1, np.array(whose), policy_of(require), columns, person)
+    found = find_sharing(
+        np.array(group), max(group) + 1, np.array(whose), policy_of(require), columns, person
+    )
     return found.tolist()
 
 
@@ -106,7 +108,9 @@ def test_cases_of_one_person_are_no_crowd():
     asked = "[k-anonymity: 2]"
     assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 1, 1, 2]) == [True]
     assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 0, 0, 2]) == [False]
-    assert may_share(asked, group, case, person=[0, 0, 1, 1, 2]) == [False]  # of cases with one row there is one
+    assert may_share(asked, group, case, person=[0, 0, 1, 1, 2]) == [
+        False
+    ]  # of cases with one row there is one
     two = "[distinct-diversity: {l: 2, of: ill}]"
     assert may_share(two, [0] * 4, [0, 0, 1, 1], ill=["u", "v", "u", "v"], person=[0] * 4) == [True]
     varied = "[variance-diversity: {at-least: 16, of: pay}]"
