@@ -102,7 +102,7 @@ def _holds_given_name(words: Sequence[str]) -> bool:
 
 
 MANY_NAMES, SOME_NAMES = 40, 0.05
-"""So many common given names, and such a share of all texts, tell of rarer ones beside them: lists of towns have fewer."""
+"""So many common given names, and such a share of all texts, tell of rarer ones beside them; towns have fewer."""
 
 
 def are_given_names(texts: Sequence[str]) -> bool:
