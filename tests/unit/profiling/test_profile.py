@@ -60,8 +60,7 @@ def assert_can_be_followed(text, source):
     policy.check_columns(table.names)
     assert policy.schema.names() == table.names
     assert policy.schema.quasi_identifiers
-    people = None if policy.person is None else table.column(policy.person)
-    k = 5 if people is None else min(5, len(people.unique()))
+    k = 5 if policy.unit is None else min(5, len(set(map(str, table.column(policy.unit.column).to_pylist()))))
     assert [requirement.as_policy() for requirement in policy.requirements] == [{"k-anonymity": k}]
     for attribute in policy.schema.published:
         column = table.column(attribute.name)
