@@ -76,15 +76,19 @@ class LostColumn:
         told = f" ({', '.join(why)})" if why else ""
         return f"{self.name} {write_share(self.ncp)}{told}{self.tell_rare(before='; ')}"
 
+    @property
+    def enough(self) -> str:
+        """How many rows or people a value has that is not too rare."""
+        return number_of(self.k, "person", "people") if self.counts_people else number_of(self.k, "row")
+
     def tell_rare(self, *, before: str = "") -> str:
         """How many values are too rare, in words; nothing if none is."""
         if not self.n_rare:
             return ""
         share = f"{100 * self.rare_rows:.1f}%" if self.rare_rows >= 0.001 else "under 0.1%"
-        few = number_of(self.k, "person", "people") if self.counts_people else number_of(self.k, "row")
         return (
             f"{before}{self.n_rare:,} of {number_of(self.n_values, 'value')}, with {share} of the rows, "
-            f"{'has' if self.n_rare == 1 else 'have'} fewer than {few} in the whole table"
+            f"{'has' if self.n_rare == 1 else 'have'} fewer than {self.enough} in the whole table"
         )
 
 
