@@ -18,6 +18,7 @@ attributes:
   born: {role: quasi-identifier, type: date}
   hours: {role: other, type: number}
 require: [k-anonymity: 2]
+suppress: {at-most: 50%}
 output: {numbers: boxes}
 method: {mondrian: {criterion: median}}
 """

@@ -16,6 +16,7 @@ from private_people import the_policy
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
+from sfumato.policy.suppress import Suppress
 from sfumato.release.release import Release
 from sfumato.report.owner import render_owner
 from sfumato.report.owner.matched import group_published
@@ -39,7 +40,9 @@ def without(release: Release, n_rows: int) -> Release:
     """The release as if its last rows had been left out."""
     rows = release.rows.slice(0, len(release.rows) - n_rows)
     claims = replace(release.certificate.claims, rows=len(rows), suppressed=n_rows)
-    return replace(release, rows=rows, certificate=replace(release.certificate, claims=claims))
+    policy = replace(release.policy, suppress=Suppress.of({"at-most": 0.5}))
+    certificate = replace(release.certificate, claims=claims)
+    return replace(release, rows=rows, policy=policy, certificate=certificate)
 
 
 def test_the_page_says_in_its_first_words_that_it_is_for_the_owner_alone(release):
