@@ -69,7 +69,6 @@ def test_too_few_people_are_said_to_be_too_few(sfumato, stays, tmp_path):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("tds", "tds counts rows, and no people yet"),
         ("{mondrian: {scale: rothko-s}}", "leave out scale: rothko-s"),
     ],
 )

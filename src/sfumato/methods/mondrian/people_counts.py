@@ -1,9 +1,4 @@
-"""People of parts of a node, counted where its rows are not at hand.
-
-Rows are counted by keys: a number for each person, or pair of person and value, with the part behind it. Keys that were
-met in several blocks are one key once they are added up, so blocks may divide a person's rows as they like. Parts may be
-joined afterwards: whoever is in several of them is still one person.
-"""
+"""People of parts of a node, counted by keys where its rows are not at hand (``people_keys``)."""
 
 from __future__ import annotations
 
@@ -14,20 +9,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.counts import Counts
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import Rules, SensitiveRules, table, work_of
 from sfumato.methods.mondrian.kernels.statistics import fill_holds
+from sfumato.methods.people_keys import BYTES_PER_KEY, PeopleKeys
 from sfumato.table.combinations import LARGEST_KEY
 from sfumato.table.spill import Spill
 
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-BYTES_PER_KEY = 16
-"""Memory for the key of a row."""
 
 MORE_AT_ONCE, MOST_AT_ONCE = 8, 64
 """One candidate is counted first, then eight times as many each time that none of them is allowable."""
@@ -98,39 +90,39 @@ class PeopleStatistics:
         self.sensitive, self.people = sensitive, sensitive.people
         n_people = int(plan.greatest[self.people.column]) + 1
         share = min(room // max(1, len(plan.asked) * len(plan.columns)), BYTES_PER_KEY * plan.n_rows)
-        self.counts: list[list[Counts]] = []
+        self.keys: list[list[PeopleKeys]] = []
         for parts in plan.asked:
-            n_keys = [n_people * plan.n_codes(column) * parts.n_parts for column in plan.columns]
-            if max(n_keys) >= LARGEST_KEY:
+            n_units = [n_people * plan.n_codes(column) for column in plan.columns]
+            if max(n_units) * parts.n_parts >= LARGEST_KEY:
                 raise InputError(
                     f"{n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
                     "people, or round the numbers."
                 )
-            self.counts.append([Counts.new(n, room=share, spill=spill) for n in n_keys])
+            self.keys.append([PeopleKeys(n, parts.n_parts, room=share, spill=spill) for n in n_units])
 
     def add(self, block: Block) -> None:
         """Add some rows of the node."""
         rows = block.rows
         person = rows[:, self.people.column].astype(np.int64)
-        for parts, counts in zip(self.plan.asked, self.counts, strict=True):
+        for parts, keys in zip(self.plan.asked, self.keys, strict=True):
             part = parts.part[np.searchsorted(parts.edges, rows[:, parts.axis], side="left")]
             chosen = np.flatnonzero(part >= 0)
-            for column, own in zip(self.plan.columns, counts, strict=True):
+            for column, own in zip(self.plan.columns, keys, strict=True):
                 unit = person[chosen]
                 if column is not None:
                     unit = unit * self.plan.n_codes(column) + rows[chosen, column]
-                own.add((unit * parts.n_parts + part[chosen]).astype(np.uint64))
+                own.add(unit, part[chosen])
 
     def merge(self, other: PeopleStatistics) -> None:
         """Add the rows of another state."""
-        for mine, theirs in zip(self.counts, other.counts, strict=True):
+        for mine, theirs in zip(self.keys, other.keys, strict=True):
             for own, more in zip(mine, theirs, strict=True):
                 own.merge(more)
 
     def discard(self) -> None:
         """Nobody will look at them again."""
-        for counts in self.counts:
-            for own in counts:
+        for keys in self.keys:
+            for own in keys:
                 own.discard()
 
     def describe(self, number: int, group_of: Ints | None = None) -> PartsOfPeople:
@@ -138,42 +130,25 @@ class PeopleStatistics:
 
         group_of   joins parts to groups, -1: none; None: each is one
         """
-        parts, counts = self.plan.asked[number], self.counts[number]
-        groups = np.arange(parts.n_parts) if group_of is None else group_of
-        n = int(groups.max(initial=0)) + 1
+        people, *others = self.keys[number]
+        n_people = people.count(group_of)
+        n = len(n_people)
         found = PartsOfPeople(
-            np.zeros(n, dtype=np.int64),
+            n_people,
             np.zeros((n, self.sensitive.n_values), dtype=np.int64),
             np.zeros((n, len(self.sensitive.variance), 4), dtype=np.int64),
         )
-        people, *others = counts
-        for group, _ in self._walk(people, groups, parts.n_parts, 1):
-            found.n_people[:] += np.bincount(group, minlength=n)
         n_values = len(self.sensitive.values)
-        for s, own in enumerate(others[:n_values]):
-            start = int(self.sensitive.values["start"][s])
-            for group, code in self._walk(
-                own, groups, parts.n_parts, self.plan.n_codes(self.plan.columns[1 + s])
-            ):
-                np.add.at(found.values, (group, start + code), 1)
-        for r, own in enumerate(others[n_values:]):
-            n_codes = self.plan.n_codes(self.plan.columns[1 + n_values + r])
-            for group, code in self._walk(own, groups, parts.n_parts, n_codes):
-                _add_moments(found.moments[:, r], group, code)
+        columns = self.plan.columns[1:]
+        for s, own in enumerate(others):
+            n_codes = self.plan.n_codes(columns[s])
+            for group, pair in own.walk(group_of):
+                code = pair % n_codes
+                if s < n_values:
+                    np.add.at(found.values, (group, int(self.sensitive.values["start"][s]) + code), 1)
+                else:
+                    _add_moments(found.moments[:, s - n_values], group, code)
         return found
-
-    @staticmethod
-    def _walk(counts: Counts, group_of: Ints, n_parts: int, n_codes: int) -> Iterator[tuple[Ints, Ints]]:
-        """The group and the code of each person, or pair, some at a time: once in each group."""
-        for keys, _ in counts.chunks(together=n_parts):
-            unit, part = np.divmod(keys.astype(np.int64), n_parts)
-            group = group_of[part]
-            unit, group = unit[group >= 0], group[group >= 0]
-            is_new = np.ones(len(unit), dtype=np.bool_)
-            order = np.lexsort((group, unit))
-            unit, group = unit[order], group[order]
-            is_new[1:] = (unit[1:] != unit[:-1]) | (group[1:] != group[:-1])
-            yield group[is_new], unit[is_new] % n_codes
 
 
 def _add_moments(moments: Ints, group: Ints, code: Ints) -> None:
