@@ -83,7 +83,9 @@ def start_spark(events: Path) -> tuple[Any, float]:
     return session, time.perf_counter() - start
 
 
-def publish(engine: str, table: Path, policy: dict[str, Any], out: Path, memory: int | None = MEMORY) -> float:
+def publish(
+    engine: str, table: Path, policy: dict[str, Any], out: Path, memory: int | None = MEMORY
+) -> float:
     """Wall seconds of a release."""
     from sfumato.policy.document import Policy
     from sfumato.publishing import Request, publish_to
@@ -196,7 +198,9 @@ def table_of_people(rows: int, folder: Path) -> Path:
             more = {
                 TOWN: pa.array(town).dictionary_encode(),
                 PERSON: pa.array((n_people * chance.random(n) ** 1.3).astype(np.int32)),
-                DIAGNOSIS: pa.array(np.char.mod("d%02d", chance.integers(0, N_DIAGNOSES, n))).dictionary_encode(),
+                DIAGNOSIS: pa.array(
+                    np.char.mod("d%02d", chance.integers(0, N_DIAGNOSES, n))
+                ).dictionary_encode(),
             }
             table = pa.Table.from_batches([batch])
             for name, cells in more.items():
@@ -251,7 +255,9 @@ def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) 
     for name in names:
         policy, n_before = policy_of_promise(name), len(shuffled(events))
         options = {**policy["method"]["mondrian"], "rows-in-memory": rows // 8}
-        took = publish("spark", table, {**policy, "method": {"mondrian": options}}, work / "out", PEOPLE_MEMORY)
+        took = publish(
+            "spark", table, {**policy, "method": {"mondrian": options}}, work / "out", PEOPLE_MEMORY
+        )
         claims = json.loads((work / "out" / "certificate.json").read_text(encoding="utf-8"))["claims"]
         boxes = hash_boxes(work / "out", columns)
         jobs = shuffled(events)[n_before:]
@@ -269,7 +275,10 @@ def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) 
         print(f"  everything else: {others:,}", flush=True)
         took = publish("memory", table, policy, work / "out")
         here = hash_boxes(work / "out", columns)
-        print(f"  memory {took:.1f} s; {'the same boxes' if here == boxes else f'NOT THE SAME: {here}'}", flush=True)
+        print(
+            f"  memory {took:.1f} s; {'the same boxes' if here == boxes else f'NOT THE SAME: {here}'}",
+            flush=True,
+        )
     session.stop()
 
 

@@ -38,7 +38,6 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.people import person_column
 from sfumato.methods.mondrian.people_counts import AxisParts
@@ -65,6 +64,7 @@ from sfumato.methods.mondrian.subtree import (
     take_subtree,
 )
 from sfumato.methods.mondrian.tree_top import TreeTop
+from sfumato.methods.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.people import PeopleMeter, ReachedFigures
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
