@@ -48,6 +48,7 @@ ROWS_PER_PERSON, N_TOWNS, N_DIAGNOSES = 10, 3000, 20
 YOUNG, ALIKE = 30, 0.9
 """Nine in ten rows below that age have the same diagnosis."""
 
+
 class Promise(NamedTuple):
     """What the policy says beside 1000-anonymity, and how splits are chosen."""
 
@@ -96,7 +97,9 @@ def start_spark(events: Path) -> tuple[Any, float]:
     return session, time.perf_counter() - start
 
 
-def publish(engine: str, table: Path, policy: dict[str, Any], out: Path, memory: int | None = MEMORY) -> float:
+def publish(
+    engine: str, table: Path, policy: dict[str, Any], out: Path, memory: int | None = MEMORY
+) -> float:
     """Wall seconds of a release."""
     from sfumato.policy.document import Policy
     from sfumato.publishing import Request, publish_to
@@ -231,7 +234,10 @@ def policy_of_promise(name: str, **options: Any) -> dict[str, Any]:
     own, document = PROMISES[name], json.loads(policy_of(1000, None))
     roles = {TOWN: "quasi-identifier", PERSON: "identifier", DIAGNOSIS: "sensitive"}
     return {
-        "attributes": {**document["attributes"], **{column: {"role": role} for column, role in roles.items()}},
+        "attributes": {
+            **document["attributes"],
+            **{column: {"role": role} for column, role in roles.items()},
+        },
         "require": [*document["require"], *own.require],
         "method": {"mondrian": {**own.mondrian, **options}},
         **own.policy,
@@ -289,7 +295,10 @@ def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) 
         print(f"  everything else: {others:,}", flush=True)
         took = publish("memory", table, policy_of_promise(name), work / "out")
         here = hash_boxes(work / "out", columns)
-        print(f"  memory {took:.1f} s; {'the same boxes' if here == boxes else f'NOT THE SAME: {here}'}", flush=True)
+        print(
+            f"  memory {took:.1f} s; {'the same boxes' if here == boxes else f'NOT THE SAME: {here}'}",
+            flush=True,
+        )
     session.stop()
 
 

@@ -72,7 +72,9 @@ def test_boxes_of_random_tables_are_those_in_memory(
         assert case.holds([case.rows[at] for at in members])
 
 
-def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(spark: Any, tmp_path: Any) -> None:
+def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(
+    spark: Any, tmp_path: Any
+) -> None:
     """A fifth of the people are old, and three people have most of the rows of these."""
     rows, chance = people(1500), np.random.default_rng(3)
     age, who = rows["age"].to_numpy(), chance.integers(3, 500, len(rows))
@@ -81,7 +83,9 @@ def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(s
     rows = rows.append_column("row", pa.array(range(len(rows))))
     pq.write_table(rows, tmp_path / "stays.parquet", row_group_size=400)
     policy = Policy.parse(
-        MONDRIAN.replace("require:", "  who: {role: identifier}\n  row: {role: other, passes: unique}\nrequire:")
+        MONDRIAN.replace(
+            "require:", "  who: {role: identifier}\n  row: {role: other, passes: unique}\nrequire:"
+        )
         + "unit: who\nmethod: {mondrian: {refine: none, rows-in-memory: 400}}\n"
     )
     request = Request(engine="spark", seed=1)

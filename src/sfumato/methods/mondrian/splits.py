@@ -51,7 +51,7 @@ from sfumato.methods.mondrian.kernels.counted import (
 from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
 from sfumato.methods.mondrian.kernels.statistics import Bins
-from sfumato.methods.mondrian.loss_splits import EdgePlan, EdgeStatistics, LossChooser
+from sfumato.methods.mondrian.loss_splits import EdgePlan, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
 from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan
