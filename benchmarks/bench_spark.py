@@ -249,7 +249,7 @@ def name_jobs() -> None:
     from sfumato.engines.spark.engine import SparkEngine
     from sfumato.engines.spark.jobs import Jobs
 
-    gather, tag = SparkEngine.gather, Jobs._tag
+    gather, tag = SparkEngine.gather, Jobs._tag  # noqa: SLF001 - where each job gets its tag
     said, levels = [""], [0]
 
     def gather_and_say(engine: Any, rows: Any, asked: Any, *, stage: str = "") -> Any:
@@ -265,7 +265,7 @@ def name_jobs() -> None:
         tag(jobs)
         jobs.context.setJobDescription(said[0] or None)
 
-    SparkEngine.gather, Jobs._tag = gather_and_say, tag_and_say  # type: ignore[method-assign]
+    SparkEngine.gather, Jobs._tag = gather_and_say, tag_and_say  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) -> None:
