@@ -3,8 +3,8 @@
 Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
 1 / size of the group, the largest over all rows and the mean; with a ``unit`` 1 / people of the group, as in the claims
 of a release; where boxes are chosen row by row, 1 / rows of the side table that fit the box, whatever the weights. A
-differentially private release has no groups, and epsilon stands in place of the risk. Utility is that of :mod:`sfumato.evaluation`,
-on the same folds for every setting, so that differences between settings are paired.
+differentially private release has no groups, and epsilon stands in place of the risk. Utility is that of
+:mod:`sfumato.evaluation`, on the same folds for every setting, so that differences between settings are paired.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ WEIGHTED = (
 RISKS_ARE_WEIGHTED = Check(
     "risks are weighted",
     True,
-    "the weights of a row's columns together, over the rows that fit it; so they can be above 1, and are no probabilities",
+    "the weights of a row's columns together, over the rows that fit it; so they can be above 1 and are no probabilities",
     is_note=True,
 )
 """The same beside the checks of such risks."""
