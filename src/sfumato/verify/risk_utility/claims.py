@@ -27,6 +27,16 @@ WEIGHTED = (
 )
 """Said wherever a risk above 1 is told."""
 
+
+def is_above_one(*risks: float) -> bool:
+    """Is one of these no probability? Weights are rounded, so that 1 may be a little more.
+
+    >>> is_above_one(0.5, 1.0000000001), is_above_one(0.5, 1.5)
+    (False, True)
+    """
+    return max(risks) > 1 + 1e-6
+
+
 RISKS_ARE_WEIGHTED = Check(
     "risks are weighted",
     True,
@@ -180,7 +190,7 @@ class RunFigures:
     @property
     def is_above_one(self) -> bool:
         """Is some risk above 1, before or after?"""
-        return max(self.raw_risk[1], self.risk[1]) > 1
+        return is_above_one(self.raw_risk[1], self.risk[1])
 
     @classmethod
     def of(cls, given: Any) -> RunFigures:
