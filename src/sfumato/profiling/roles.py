@@ -81,8 +81,8 @@ GENERALIZED = (
     "The name says nothing, so others may know it. Else: other (passes as it is), sensitive or drop."
 )
 NAMED = (
-    'Its name also says "{}", as those of identifiers do, so it is generalized. If it leads to nobody and is what to '
-    "analyse: sensitive, with passes: unique."
+    'Its name also says "{}", as those of identifiers do, so it is generalized. If it is what to analyse and leads to '
+    "nobody: sensitive, with passes: unique."
 )
 SINGLING_OUT = (
     f"With the others that pass as they are it would single out more than {MOST_ALONE:.0%} of the rows, so it is "

@@ -129,7 +129,7 @@ def looks_like_identifier(name: str) -> str:
 
 
 def identifying_word(name: str, n_distinct: int, n_rows: int) -> str:
-    """The words in the name of a column that must not pass: it leads to a person and tells many apart; or ""."""
+    """The words in the name of a column that leads to a person and tells many apart, so must not pass; or ""."""
     return looks_like_identifier(name) if tells_many_apart(n_distinct, n_rows) else ""
 
 
