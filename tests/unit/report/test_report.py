@@ -621,7 +621,7 @@ def test_labels_below_a_picture_do_not_lie_on_each_other():
     assert len(ticks) >= 3
     share = {"start": 0.0, "middle": 0.5, "end": 1.0}
     ends = [
-        (float(x) - share[anchor] * 6.5 * len(label), float(x) + (1 - share[anchor]) * 6.5 * len(label))
+        (float(x) - share[anchor] * 7.0 * len(label), float(x) + (1 - share[anchor]) * 7.0 * len(label))
         for x, anchor, label in ticks
     ]
     assert all(right < left for (_, right), (left, _) in itertools.pairwise(ends))
