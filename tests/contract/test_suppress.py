@@ -171,7 +171,6 @@ def test_shares_are_compared(sfumato, here, towns):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("method: tds\nworkload: [classify: ill]", "tds leaves no row out"),
         ("method: {mondrian: {scale: rothko-s}}", "use rothko-t"),
         ("method: {risk-utility: {side-table: voters.csv}}", "risk-utility leaves no row out"),
     ],

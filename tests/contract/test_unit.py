@@ -76,20 +76,6 @@ def test_too_few_people_are_said_to_be_too_few(sfumato, stays, tmp_path):
     assert "has only 20 people" in done.err
 
 
-@pytest.mark.parametrize(
-    ("method", "words"),
-    [
-        ("tds", "tds counts rows, and no people yet"),
-        ("{mondrian: {scale: rothko-s}}", "leave out scale: rothko-s"),
-    ],
-)
-def test_what_cannot_count_people_says_so(sfumato, stays, tmp_path, method, words):
-    (tmp_path / "policy.yaml").write_text(f"{POLICY}method: {method}\n", encoding="utf-8")
-    done = sfumato("publish", stays, "--policy", tmp_path / "policy.yaml", "--out", tmp_path / "release")
-    assert done.code == 2
-    assert words in done.err
-
-
 def test_the_raw_table_is_for_a_folder_alone(sfumato, stays, tmp_path):
     done = sfumato("verify", stays, "--policy", tmp_path / "policy.yaml", "--table", stays)
     assert done.code == 2

@@ -85,6 +85,11 @@ def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed
     person = raw.person[kept]
     n_people = len(np.unique(person))
     yield check_equal("the number of people is {}", claimed.people or 0, n_people)
+    if policy.suppress is not None and policy.leaves_rows_out:
+        n_out = len(np.unique(raw.person[box == NOWHERE]))
+        most = policy.suppress.most_rows(len(np.unique(raw.person)))
+        told = f"{number_of(n_out, 'person', 'people')} of at most {most:,} have a row that was left out"
+        yield Check(told, n_out <= most, "the policy allows no more" if n_out > most else "")
     if claimed.risk is not None:
         found = _count_risk(box[kept], person)
         words = claimed.risk.words(PEOPLE_COUNTED)

@@ -43,8 +43,8 @@ class Losses:
         return float(np.mean([column.ncp for column in self.columns]))
 
     @property
-    def k(self) -> int:
-        return self.columns[0].k
+    def enough(self) -> str:
+        return self.columns[0].enough
 
     @property
     def legend(self) -> list[tuple[str, str]]:

@@ -64,6 +64,19 @@ def test_what_was_lost_adds_up_to_what_the_certificate_states(release):
     assert "because distinct 5-diversity of 'disease' refuses" in words
 
 
+def test_where_groups_count_people_values_of_few_people_are_too_rare():
+    table = PEOPLE.append_column("who", pa.array([f"p{i // 2}" for i in range(300)]))
+    asked = DIVERSE.replace("attributes:\n", "attributes:\n  who: {role: identifier}\n", 1)
+    pages = (
+        words_of(render_owner(sf.publish(table, Policy.parse(f"{asked}\nunit: {unit}\n")), open_table(table)))
+        for unit in ("row", "who")
+    )
+    assert [re.findall(r"too rare if fewer than (\d+ \w+)", page) for page in pages] == [
+        ["5 rows"],
+        ["5 people"],
+    ]
+
+
 def test_a_release_that_is_read_again_has_the_same_page(release, tmp_path):
     for file_format in ("csv", "parquet"):
         made = replace(release, format=file_format)
