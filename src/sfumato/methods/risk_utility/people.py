@@ -37,6 +37,7 @@ class SidePeople(NamedTuple):
     rows: Codes  # (distinct rows, columns)
     n_alike: Ints  # (distinct rows,) the people who have each
     joins: Joins
+    n_rows: int  # of the side table
     n: int
     n_several: int  # people with several different rows
 
@@ -60,7 +61,7 @@ def count_people(codes: Codes, person: Ints, lattice: Lattice) -> SidePeople:
     kept = sorted((join, n) for join, n in counts.items() if n)
     nodes = np.array([join for join, _ in kept], dtype=np.int32).reshape(len(kept), codes.shape[1])
     joins = Joins(nodes, np.array([n for _, n in kept], dtype=np.int64))
-    return SidePeople(distinct, found.count_rows(), joins, len(own), int((n_rows > 1).sum()))
+    return SidePeople(distinct, found.count_rows(), joins, len(codes), len(own), int((n_rows > 1).sum()))
 
 
 def _leaves(lattice: Lattice, rows: Codes) -> Nodes:

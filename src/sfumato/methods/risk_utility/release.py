@@ -187,7 +187,7 @@ def figures_of(problem: LatticeProblem, optimum: Optimum, side: SideTable | None
         "raw": int(n_alike[is_raw].sum()),
         "lacking": int((n_alike * problem.own).sum()),
         "side table": {
-            "rows": len(problem.of_row) if side is None else side.source.n_rows,
+            "rows": problem.n_side if problem.people is None else problem.people.n_rows,
             **({} if problem.people is None else {"people": problem.n_side}),
             "own": side is None,
             "sha256": None if side is None else side.sha256,
