@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.counts import Counts
+from sfumato.engines.met_keys import MetKeys
 from sfumato.table.spill import Spill
 
 Ints = NDArray[np.int64]
@@ -33,33 +33,37 @@ class PeopleKeys:
 
     def __init__(self, n_units: int, n_parts: int, *, room: int, spill: Spill | None) -> None:
         self.n_parts = n_parts
-        self._counts = Counts.new(n_units * n_parts, room=room, spill=spill)
+        self._keys = MetKeys(n_units * n_parts, room=room, spill=spill)
 
     def add(self, unit: NDArray[Any], part: Ints) -> None:
         """Add rows of these units in these parts."""
-        self._counts.add((unit.astype(np.int64) * self.n_parts + part).astype(np.uint64))
+        self._keys.add((unit.astype(np.int64) * self.n_parts + part).astype(np.uint64))
 
     def merge(self, other: PeopleKeys) -> None:
         """Add the rows of other keys."""
-        self._counts.merge(other._counts)
+        self._keys.merge(other._keys)
 
     def discard(self) -> None:
         """Nobody will look at them again."""
-        self._counts.discard()
+        self._keys.discard()
 
     def walk(self, group_of: Ints | None = None) -> Iterator[tuple[Ints, Ints]]:
         """The group and the number of each unit, some at a time: once in each group.
 
         group_of   joins parts to groups, -1: none; None: each is one
         """
-        groups = np.arange(self.n_parts) if group_of is None else group_of
-        for keys, _ in self._counts.chunks(together=self.n_parts):
+        in_order = group_of is None or bool((np.diff(group_of[group_of >= 0]) >= 0).all())
+        for keys in self._keys.chunks(together=self.n_parts):
             unit, part = np.divmod(keys.astype(np.int64), self.n_parts)
-            group = groups[part]
+            if group_of is None:
+                yield part, unit
+                continue
+            group = group_of[part]
             unit, group = unit[group >= 0], group[group >= 0]
+            if not in_order:
+                order = np.lexsort((group, unit))
+                unit, group = unit[order], group[order]
             is_new = np.ones(len(unit), dtype=np.bool_)
-            order = np.lexsort((group, unit))
-            unit, group = unit[order], group[order]
             is_new[1:] = (unit[1:] != unit[:-1]) | (group[1:] != group[:-1])
             yield group[is_new], unit[is_new]
 

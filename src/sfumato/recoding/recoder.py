@@ -47,6 +47,7 @@ from sfumato.recoding.axis import (
 from sfumato.table import cells as table_cells
 from sfumato.table import opening
 from sfumato.table.cells import UnreadableCells
+from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Count, Source
 from sfumato.table.write import compact, hand_back
 
@@ -405,6 +406,12 @@ class Partition:
         out = np.full(len(self.row_numbers) if n_rows is None else n_rows, -1, dtype=np.int64)
         out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
         return out
+
+    def count_people(self, person: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many people are in each group, each of whom counts once there; ``person`` is that of each row."""
+        group = np.repeat(np.arange(len(self.size)), self.size)
+        first = number_combinations([group, person[self.row_numbers]], in_order=False).first_rows()
+        return np.bincount(group[first], minlength=len(self.size)).astype(np.int64)
 
 
 class Applied(NamedTuple):
