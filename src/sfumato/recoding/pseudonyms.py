@@ -11,8 +11,8 @@ releases link. With ``scope: release`` neither goes in.
 Rows of one pseudonym tell how many rows a person has. Whoever knows that number of a person finds the rows, where few
 people in the group have as many. So the rows of a person share a pseudonym only in a group where, for every number of
 rows that people have there, the people with that number satisfy every requirement by themselves. Elsewhere each row has
-its own. People are those whom the pseudonym stands for, and with a unit its people, too: a case may be less than a person,
-and a doctor has many.
+its own. People are those whom the pseudonym stands for, and with a unit its people, too: a case may be less than a
+person, and a doctor has many.
 
 Two columns of pseudonyms together would tell more than each alone (a person with two cases, of two rows and one), so in a
 group the rows of one column share at most: the first that may.

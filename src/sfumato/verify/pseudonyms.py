@@ -41,8 +41,10 @@ class Linked:
 
 @dataclass(frozen=True, slots=True)
 class _Least:
-    """What the pseudonyms of a group with one number of rows must reach, as far as rows show it: how many they are, and how
-    many different values of each sensitive column go with them.
+    """What the pseudonyms of a group with one number of rows must reach, as far as rows show it.
+
+    k       how many there are at least
+    values  of sensitive columns: how many different values go with them
     """
 
     k: int
