@@ -266,7 +266,8 @@ def name_jobs() -> None:
         tag(jobs)
         jobs.context.setJobDescription(said[0] or None)
 
-    SparkEngine.gather, Jobs._tag = gather_and_say, tag_and_say  # type: ignore[method-assign]  # noqa: SLF001
+    SparkEngine.gather = gather_and_say  # type: ignore[assignment,method-assign]
+    Jobs._tag = tag_and_say  # type: ignore[assignment,method-assign]  # noqa: SLF001
 
 
 def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) -> None:
