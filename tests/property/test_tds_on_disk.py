@@ -125,7 +125,10 @@ def test_people_and_what_is_left_out_are_those_of_the_engine_in_memory(
     with Spill() as spill:
         engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory // 2)
         run = GridRun(engine, rows, case.policy, random=seeded(1))
-        found = [run.note(note) or chunk for chunk, note in engine.finish(run.works())]
+        found = []
+        for chunk, note in engine.finish(run.works()):
+            run.note(note)
+            found.append(chunk)
         cuts = run.recoding()
         assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
     assert cuts.as_document() == cuts_of(expected).as_document()

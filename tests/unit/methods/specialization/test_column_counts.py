@@ -20,7 +20,7 @@ from sfumato.engines.protocol import Asked, Loaded, Room
 from sfumato.engines.rows import MOST_FILES
 from sfumato.methods.specialization.column_counts import Classes, ColumnPlan
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, hashes_of, sort_cells
-from sfumato.methods.specialization.order import RowsByCell, count_cells, sort_rows
+from sfumato.methods.specialization.order import CellFile, RowsByCell, count_cells, sort_rows
 from sfumato.randomness import seeded
 from sfumato.table.spill import Spill
 
@@ -214,7 +214,7 @@ def test_a_cell_larger_than_memory_is_scattered_at_random():
         for _ in range(runs):
             engine = DiskEngine(spill, rows.layout, Room(10**6, 10, MOST_FILES), writer_bytes=10**6)
             by_cell = RowsByCell(engine, mesh, 10**6, random)
-            files = by_cell.files(rows, None, lambda _: None)
+            files: list[CellFile[int]] = by_cell.files(rows, None, lambda _: None)
             assert len(files) >= 3
             parts = engine.finish((file.rows, hand_over) for file in files)
             numbers = [random.permutation(part.payload.column("row").to_numpy()) for part in parts]
