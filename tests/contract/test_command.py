@@ -43,7 +43,7 @@ COMMANDS = (
     "compare",
     "generate",
 )
-LATER_COMMANDS = ("risk", "serve")
+LATER_COMMANDS = ("serve",)
 PIECES = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
 
 
