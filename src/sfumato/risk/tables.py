@@ -2,7 +2,7 @@
 
 In a table rows are one group where their quasi-identifiers have the same values, whoever made the table; in a release,
 where they have the same labels. A person of a population belongs to the group that the recoding of the release sends it
-to, and to no other whose label would fit it, too.
+to, if it lies in the box there, and to no other whose label would fit it, too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from sfumato.errors import InputError, TableError, did_you_mean, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.output import Form
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
-from sfumato.recoding.recoder import Recoder
+from sfumato.recoding.axis import OrderedAxis
+from sfumato.recoding.recoder import Recoder, RowCells
 from sfumato.release.folder import CERTIFICATE, RELEASES
 from sfumato.release.release import Release
 from sfumato.table.cells import numbers
@@ -199,6 +200,8 @@ def count_release(given: Any, *, table: Any, population: Any, reading: Reading) 
         whole = _open_population(population, schema, reading)
         with of_population():
             whole, whole_recoded = _recode(release, whole)
+            inside = np.flatnonzero(_lie_in_boxes(release.recoding, whole))
+            whole, whole_recoded = whole.take(inside), whole_recoded.take(pa.array(inside))
     both = [recoded, *([] if whole_recoded is None else [whole_recoded])]
     codes = {attribute.name: _number_cells(own, both) for attribute, own in columns.items()}
     return _put_in_groups("release", source, codes, unit, person, whole, schema, notes)
@@ -254,6 +257,23 @@ def _recode(release: Release, source: Source) -> tuple[Source, pa.Table]:
     narrow = replace(source, names=tuple(name for name in source.names if name in quasi))
     kept, labels = release.recoding.recode(narrow)
     return replace(kept, names=source.names), labels
+
+
+def _lie_in_boxes(recoding: Any, source: Source) -> NDArray[np.bool_]:
+    """Which rows lie in the box that they are sent to: boxes are narrowed to the rows of the release.
+
+    Along a hierarchy, the label of a row that does not was widened, and is that of no group.
+    """
+    ends, cells = recoding.box_ends(source), RowCells.read(source, recoding.axes)
+    inside = np.ones(source.n_rows, dtype=np.bool_)
+    for a, axis in enumerate(recoding.axes):
+        if isinstance(axis, OrderedAxis):
+            low, high, missing = ends.along(a)
+            first, last = axis.ends(low, high)
+            values = cells.values[axis.attribute.name]
+            fits = (values >= first) & (values <= last)
+            inside &= np.where(np.isneginf(values), missing | np.isneginf(high), fits)
+    return inside
 
 
 def _number_cells(names: Sequence[str], tables: Sequence[pa.Table]) -> Ints:
