@@ -15,10 +15,21 @@ from commandline import POLICY, people
 import sfumato as sf
 from sfumato.risk.minimal_uniques import SCORES
 
-KEYS = (
-    "format of unit quasi-identifiers rows people groups prosecutor journalist marketer individual uniques suda attacks "
-    "together"
-).split()
+KEYS = [
+    *(
+        "format",
+        "of",
+        "unit",
+        "quasi-identifiers",
+        "rows",
+        "people",
+        "groups",
+        "prosecutor",
+        "journalist",
+        "marketer",
+    ),
+    *("individual", "uniques", "suda", "attacks", "together"),
+]
 
 SMALL = """
 attributes:
@@ -252,7 +263,7 @@ def test_the_function_stays_what_it_is_whatever_is_imported():
         (("--weight", "gap"), "Column 'gap' lacks the weight of 1 row"),
         (("--weight", "torn", "--policy", "more-unit.yaml"), "Column 'torn' gives people several weights, in 1 row"),
         (("--population", "part.csv"), "The population lacks rows of the table: in 1 group of 2 it has fewer"),
-        (("--population", "part.csv", "--policy", "more-unit.yaml"), "The population lacks people of the table: in 1 group"),
+        (("--population", "part.csv", "--policy", "more-unit.yaml"), "The population lacks people of the table"),
         (("--population", "bare.csv"), "In the population: bare.csv has no column 'zip'."),
         (("--population", "odd.csv"), "In the population: "),
         (("--table", "small.csv"), "--table is for a release folder; leave it out."),

@@ -63,7 +63,9 @@ def test_people_are_counted_who_lie_in_the_box_of_a_group(seed):
     rows, others = draw(80, seed), draw(300, seed + 100)
     options = "output: {values: bounds}\nmethod: {mondrian: {criterion: median}}\n"
     release = sf.publish(rows, sf.Policy.parse(NUMBERS + options), seed=1)
-    strangers = pa.table({"age": [40, 50, 99], "hours": [3.0, 3.0, 500.0], "job": ["clerk", "smith", "judge"]})
+    strangers = pa.table(
+        {"age": [40, 50, 99], "hours": [3.0, 3.0, 500.0], "job": ["clerk", "smith", "judge"]}
+    )
     population = pa.concat_tables([rows, others, strangers], promote_options="permissive")
     found = sf.risk(release, population=population)
 
@@ -84,7 +86,7 @@ def test_people_are_counted_who_lie_in_the_box_of_a_group(seed):
 
 
 def test_whoever_is_sent_to_a_box_but_does_not_lie_in_it_is_like_nobody():
-    """Labels are narrowed to the rows of the release: a person of 45 goes down one side of the split, and fits no label."""
+    """Labels are narrowed to the rows of the release: somebody of 45 goes down one side, and fits no label."""
     policy = {
         "attributes": {"age": {"role": "quasi-identifier", "type": "number", "bounds": [0, 99], "step": 1}},
         "require": [{"k-anonymity": 5}],

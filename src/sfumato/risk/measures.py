@@ -1,4 +1,4 @@
-"""Prosecutor's, journalist's and marketer's risk [EED08], and the individual risk by survey weights [FP04].
+"""Prosecutor's, journalist's [EED08] and marketer's risk [DEE10], and the individual risk by survey weights [FP04].
 
 The prosecutor knows that a person is in the table, so the risk is one over the people of a group. The journalist knows
 only that it is in the population: one over the people of the population who would be in that group. The marketer links
@@ -100,7 +100,7 @@ def expect_risk(people: Ints, fraction: Floats) -> Floats:
     gives no number, and the terms of the series fall quickly: they are added up.
 
     >>> expect_risk(np.array([3]), np.array([0.2])).round(4).tolist()
-    [0.0877]
+    [0.0876]
     """
     try:
         from scipy.special import hyp2f1  # noqa: PLC0415 - comes with an extra

@@ -85,7 +85,7 @@ class GroupCounts:
 
 @dataclass(frozen=True, slots=True)
 class PopulationUniques:
-    """The estimates side by side, and the one that the rule of Dankar and others [DEENT12] takes, by its name."""
+    """The estimates side by side, and the one that the rule of Dankar and others [DENR12] takes, by its name."""
 
     estimates: Mapping[str, Estimate]
     rule: str | None
