@@ -51,7 +51,7 @@ def people_in_groups(
 def prosecutor(groups: Mapping[Row, set[Hashable]]) -> tuple[Fraction, Fraction, dict[int, Fraction]]:
     """Largest and mean risk, and the share of people whose risk is above one in 5, 11 and 20."""
     risks = [Fraction(1, len(group)) for group in groups.values() for _ in group]
-    return max(risks), sum(risks) / len(risks), _shares(risks)
+    return max(risks), sum(risks, Fraction(0)) / len(risks), _shares(risks)
 
 
 def journalist(
@@ -60,7 +60,7 @@ def journalist(
     """The same of one over the people of the population who are like a group, and the marketer's mean."""
     risks = [Fraction(1, len(population[row])) for row, group in groups.items() for _ in group]
     whole = Fraction(len(groups), sum(len(population[row]) for row in groups))
-    marketer = sum(risks) / len(risks)
+    marketer = sum(risks, Fraction(0)) / len(risks)
     return max(risks), max(whole, marketer), _shares(risks), marketer
 
 

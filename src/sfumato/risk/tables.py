@@ -41,6 +41,11 @@ Floats = NDArray[np.float64]
 NOWHERE = -1
 """The group of somebody of the population whom no group is like."""
 
+OWN_BOXES = (
+    "Each row has a box of its own. Groups are rows with equal boxes, though others overlap them, so the figures are too "
+    "high rather than too low."
+)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CountedRows:
@@ -188,7 +193,7 @@ def count_release(given: Any, *, table: Any, population: Any, reading: Reading) 
     wanted = list(dict.fromkeys([name for own in columns.values() for name in own] + _passed(policy, names)))
     rows = release.rows.load(wanted) if isinstance(release.rows, FiledRows) else release.rows.select(wanted)
     source, recoded = open_table(rows), rows
-    unit, person, notes = policy.person, None, []
+    unit, person, notes = policy.person, None, [OWN_BOXES] * (policy.method.form is Form.BOXES)
     if table is not None:
         source, recoded, person = _count_again(release, rows, columns, table, reading)
     elif unit is not None:
