@@ -210,6 +210,7 @@ def test_a_limit_is_held_against_the_largest_risk(sfumato, here, small):
     done = sfumato(*small, "--at-most", 0.09)
     assert (done.code, done.sentence) == (1, "The largest risk is 0.5, above the limit of 0.09 (--at-most).")
     assert done.out.startswith("The table has 4 rows")
+    assert sfumato(*small, "--at-most", 0.49).code == 1
     assert sfumato(*small, "--at-most", 0.5).code == 0
     (here / "all.csv").write_text("age,zip\n" + "31,a\n" * 20 + "44,b\n" * 20, encoding="utf-8")
     assert sfumato(*small, "--population", "all.csv", "--at-most", 0.09).code == 0
