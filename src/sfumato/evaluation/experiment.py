@@ -198,10 +198,10 @@ def prepare(table: Any, policy: Policy, setup: Setup) -> Experiment:
     for goal in goals:
         _check_target(cells[goal.target], goal)
     if tested is None:
-        divisions = tuple(_divide(source, _strata(goals, cells), setup, _unit_of(policy)))
+        divisions = tuple(_divide(source, _strata(goals, cells), setup, unit_of(policy)))
         held = {"folds": int(setup.folds)}
     else:
-        _check_strangers(source, tested, _unit_of(policy))
+        _check_strangers(source, tested, unit_of(policy))
         divisions, held = (_hold_out(source, tested),), {"test_rows": tested.n_rows}
     for goal in goals:
         _check_known(cells[goal.target], goal, divisions)
@@ -267,7 +267,7 @@ def _hold_out(train: Source, test: Source) -> Division:
     return Division(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
 
 
-def _unit_of(policy: Policy) -> Attribute | None:
+def unit_of(policy: Policy) -> Attribute | None:
     """The column that tells people apart, if groups count people."""
     return None if policy.person is None or policy.is_private else policy.schema[policy.person]
 

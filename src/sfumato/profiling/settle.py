@@ -5,8 +5,7 @@
 3. Columns are ranked by what they add to the rows that stand alone (:mod:`sfumato.profiling.uniqueness`).
 4. A sample is divided into groups, as publishing would (:mod:`sfumato.profiling.trial`). Dates and numbers that say
    nothing in it are published as ranges. If more than half of the columns still say nothing, hierarchies keep their
-   highest level only, if that helps; then unknown columns that say nothing are dropped, those first that add most to
-   the rows that stand alone.
+   highest level only, if that helps; then unknown columns that say nothing are dropped, those first that say least.
 """
 
 from __future__ import annotations
@@ -123,13 +122,20 @@ def _try_out(draft: PolicyDraft, table: Source, progress: Progress) -> PolicyDra
         draft = tried if len(tried.silent) < len(draft.silent) else draft
     left = math.floor(MOST_DROPPED * len(draft.published))
     while True:
-        unknown = {found.name for found in draft.published if found.is_unknown}
-        candidates = [name for name in draft.ranking.names if name in draft.silent & unknown]
+        candidates = _find_least_telling(draft)
         n_dropped = min(_n_too_silent(draft), left, len(candidates))
         if n_dropped <= 0:
             return draft
         left -= n_dropped
         draft = _measure(_drop(draft, candidates[:n_dropped]), sample, progress)
+
+
+def _find_least_telling(draft: PolicyDraft) -> list[str]:
+    """The unknown columns that say nothing in most rows, first those that say least, then those that single out most."""
+    stars = {} if draft.trial is None else draft.trial.stars
+    unknown = {found.name for found in draft.published if found.is_unknown}
+    ranked = [name for name in draft.ranking.names if name in draft.silent & unknown]
+    return sorted(ranked, key=lambda name: -stars[name])
 
 
 def _n_too_silent(draft: PolicyDraft) -> int:

@@ -103,7 +103,9 @@ COUNTED = (
 """What a run on disk counts; not every version counts all of it."""
 
 MEASURES = (
-    "average group size", "discernibility", "ncp", "entropy loss", "query error", "normalized certainty penalty",
+    "average group size", "discernibility", "ncp", "entropy loss", "query error", "rows left out", "test rows left out",
+    "mean risk before", "mean risk", "greatest risk before", "greatest risk", "mean share of utility",
+    "least share of utility", "normalized certainty penalty",
 )  # fmt: skip
 MEASURES_OF = (
     "conditional entropy of", "weighted mean squared error of", "imprecision of",

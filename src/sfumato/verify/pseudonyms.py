@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +29,12 @@ class Linked:
 
     across  pseudonyms that stand in several groups
     thin    in how many groups there is a number of rows that fewer than k pseudonyms have
+    beside  in how many groups rows share one, and rows share one of a column before it, too
     """
 
     across: int
     thin: int
+    beside: int = 0
 
 
 def find_linked(source: Source, policy: Policy, memory: int, scratch: Path) -> dict[str, Linked]:
@@ -40,17 +42,20 @@ def find_linked(source: Source, policy: Policy, memory: int, scratch: Path) -> d
     names = policy.schema.names(Role.PSEUDONYM) if policy.requirements else ()
     cells = group_columns(policy, source.names)
     k = max((item.k for item in policy.requirements if isinstance(item, KAnonymity)), default=1)
-    found = {}
-    for name in names:
-        both = CheckedColumns([*cells, name], (), ())
-        if fits_in_memory(source, both, memory):
-            keys = pa.table([source.column(one) for one in both.cells], both.cells)
-            found[name] = _look_at([(keys, None)], name, k)
-            continue
-        by_person = _look_at(_portions(source, CheckedColumns([name], cells, ()), memory, scratch), name, k)
-        by_group = _look_at(_portions(source, CheckedColumns(cells, [name], ()), memory, scratch), name, k)
-        found[name] = Linked(by_person.across, by_group.thin)
-    return found
+    both = CheckedColumns([*cells, *names], (), ())
+    if not names:
+        return {}
+    if fits_in_memory(source, both, memory):
+        keys = pa.table([source.column(one) for one in both.cells], both.cells)
+        return _look_at([(keys, None)], cells, names, k)
+    within = _look_at(_portions(source, CheckedColumns(cells, names, ()), memory, scratch), cells, names, k)
+    across = {
+        name: _look_at(
+            _portions(source, CheckedColumns([name], cells, ()), memory, scratch), cells, [name], k
+        )
+        for name in names
+    }
+    return {name: replace(within[name], across=across[name][name].across) for name in names}
 
 
 def _portions(
@@ -67,27 +72,36 @@ def _portions(
 
 
 def _look_at(
-    parts: Iterator[tuple[pa.Table, Ints]] | list[tuple[pa.Table, None]], name: str, k: int
-) -> Linked:
-    across = thin = 0
+    parts: Iterator[tuple[pa.Table, Ints]] | list[tuple[pa.Table, None]],
+    cells: Sequence[str],
+    names: Sequence[str],
+    k: int,
+) -> dict[str, Linked]:
+    found = dict.fromkeys(names, Linked(0, 0))
     for keys, n_rows in parts:
         if not keys.num_rows:
             continue
-        others = [one for one in keys.column_names if one != name]
-        at = group([cells_of(keys.column(one), one) for one in others]).of_row
-        who = cells_of(keys.column(name), name)
+        groups = group([cells_of(keys.column(one), one) for one in cells])
         weight = np.ones(keys.num_rows, dtype=np.int64) if n_rows is None else n_rows
-        pairs, of_row = np.unique(at * who.n + who.of_row, return_inverse=True)
-        size = np.bincount(of_row, weight).astype(np.int64)
-        across += int((np.bincount(pairs % who.n) > 1).sum())
-        classes, n_people = np.unique(np.stack([pairs // who.n, size]), axis=1, return_counts=True)
-        thin += len(np.unique(classes[0][n_people < k]))
-    return Linked(across, thin)
+        is_shared = np.zeros(groups.n, dtype=np.bool_)
+        for name in names:
+            who = cells_of(keys.column(name), name)
+            pairs, of_row = np.unique(groups.of_row * who.n + who.of_row, return_inverse=True)
+            at, size = pairs // who.n, np.bincount(of_row, weight).astype(np.int64)
+            classes, n_people = np.unique(np.stack([at, size]), axis=1, return_counts=True)
+            shares = np.bincount(at[size > 1], minlength=groups.n) > 0
+            found[name] = Linked(
+                found[name].across + int((np.bincount(pairs % who.n) > 1).sum()),
+                found[name].thin + len(np.unique(classes[0][n_people < k])),
+                found[name].beside + int((shares & is_shared).sum()),
+            )
+            is_shared |= shares
+    return found
 
 
 def check_linked(found: Mapping[str, Linked]) -> Iterator[Check]:
     """Whether pseudonyms leave the groups what is required of them."""
-    for name, linked in found.items():
+    for number, (name, linked) in enumerate(found.items()):
         detail = (
             f"{number_of(linked.across, 'pseudonym stands', 'pseudonyms stand')} in several; "
             "scope: group gives a person another one in each group"
@@ -97,6 +111,10 @@ def check_linked(found: Mapping[str, Linked]) -> Iterator[Check]:
         detail = number_of(linked.thin, "group fails", "groups fail")
         claim = f"in every group as many people as required have each number of rows, by {name!r}"
         yield Check(claim, not linked.thin, detail if linked.thin else "")
+        if number:
+            detail = number_of(linked.beside, "group fails", "groups fail")
+            claim = f"where rows share a pseudonym of {name!r}, they share none of a column before it"
+            yield Check(claim, not linked.beside, detail if linked.beside else "")
         detail = "whoever has the key of its owner can make it again"
         yield Check(
             f"{name!r} holds pseudonyms, and a pseudonym is no anonymization", True, detail, is_note=True

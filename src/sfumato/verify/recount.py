@@ -19,6 +19,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Role
 from sfumato.release.certificate import Claims, RiskClaim, SmallGroups
+from sfumato.release.certificate.claims import PEOPLE_COUNTED
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, check_equal
@@ -88,12 +89,15 @@ def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed
     person = raw.person[kept]
     n_people = len(np.unique(person))
     yield check_equal("the number of people is {}", claimed.people or 0, n_people)
+    if policy.suppress is not None and policy.leaves_rows_out:
+        n_out = len(np.unique(raw.person[box == NOWHERE]))
+        most = policy.suppress.most_rows(len(np.unique(raw.person)))
+        told = f"{number_of(n_out, 'person', 'people')} of at most {most:,} have a row that was left out"
+        yield Check(told, n_out <= most, "the policy allows no more" if n_out > most else "")
     if claimed.risk is not None:
         found = _count_risk(box[kept], person)
-        words, detail = (
-            claimed.risk.words("people"),
-            "" if found == claimed.risk else f"it is {found.words('people')}",
-        )
+        words = claimed.risk.words(PEOPLE_COUNTED)
+        detail = "" if found == claimed.risk else f"it is {found.words(PEOPLE_COUNTED)}"
         yield Check(f"the risk of re-identification is {words}", not detail, detail)
     whole = _whole_of_pairs(raw.source, person, kept, policy)
     for item, claim in zip(policy.requirements, claimed.requirements, strict=False):

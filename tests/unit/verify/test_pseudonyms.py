@@ -50,6 +50,27 @@ def test_rows_that_do_not_fit_are_looked_at_alike(tmp_path, name):
     assert found == {"id": count_naively(rows(), 3)}
 
 
+TWO = Policy.parse(
+    "{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}, case: {role: pseudonym}}, "
+    "require: [k-anonymity: 2]}"
+)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+def test_rows_of_two_columns_share_none_in_one_group(tmp_path, memory):
+    shared = {
+        "age": ["1"] * 4 + ["2"] * 4,
+        "id": ["a", "a", "b", "b", "c", "c", "d", "d"],
+        "case": ["p", "p", "q", "q", "r", "s", "t", "u"],
+    }
+    write_table(pa.table(shared), tmp_path / "rows.parquet")
+    found = find_linked(open_table(tmp_path / "rows.parquet", lazy=True), TWO, memory, tmp_path)
+    assert found == {"id": Linked(0, 0, 0), "case": Linked(0, 0, 1)}
+    failed = [check for check in check_linked(found) if not check.passed]
+    assert [check.detail for check in failed] == ["1 group fails"]
+    assert failed[0].claim == "where rows share a pseudonym of 'case', they share none of a column before it"
+
+
 def test_nothing_is_looked_at_where_nothing_is_required(tmp_path):
     free = Policy.parse("{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}}, require: []}")
     assert find_linked(open_table(rows()), free, 1 << 30, tmp_path) == {}

@@ -1,36 +1,45 @@
-"""People of parts of a node, counted where its rows are not at hand.
+"""People of parts of a node, counted by keys where its rows are not at hand (``people_keys``).
 
-Rows are counted by keys: a number for each person, or pair of person and value, with the part behind it. Keys that were
-met in several blocks are one key once they are added up, so blocks may divide a person's rows as they like. Parts may be
-joined afterwards: whoever is in several of them is still one person.
+A plan answers with what these keys tell of the parts, so that they can stay where they were merged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import product
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.counts import Counts
+from sfumato.engines.local import share_room
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.kernels.problem import Rules, SensitiveRules, table, work_of
 from sfumato.methods.mondrian.kernels.statistics import fill_holds
+from sfumato.methods.people_keys import BYTES_PER_KEY, PeopleKeys
 from sfumato.table.combinations import LARGEST_KEY
 from sfumato.table.spill import Spill
 
+Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-BYTES_PER_KEY = 16
-"""Memory for the key of a row."""
-
 MORE_AT_ONCE, MOST_AT_ONCE = 8, 64
 """One candidate is counted first, then eight times as many each time that none of them is allowable."""
+
+
+class Parts(Protocol):
+    """Parts of a node, numbered from 0."""
+
+    @property
+    def n_parts(self) -> int:
+        """How many there are."""
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row, -1: in none that is asked for."""
 
 
 class AxisParts(NamedTuple):
@@ -44,13 +53,17 @@ class AxisParts(NamedTuple):
     def n_parts(self) -> int:
         return int(self.part.max(initial=0)) + 1
 
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row."""
+        return self.part[np.searchsorted(self.edges, rows[:, self.axis], side="left")]
+
     @classmethod
     def whole(cls) -> AxisParts:
         """All rows as one part."""
         return cls(0, np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PeoplePlan:
     """Count the people, and the pairs of person and value, in parts of a node.
 
@@ -61,12 +74,16 @@ class PeoplePlan:
     rules: Rules
     greatest: Sequence[int]
     n_rows: int
-    asked: Sequence[AxisParts]
+    asked: Sequence[Parts]
 
     @property
     def n_bytes(self) -> int:
         """Memory in which no key goes to a file."""
-        return BYTES_PER_KEY * self.n_rows * len(self.asked) * len(self.columns)
+        return sum(map(self.bytes_of, self.key_ends))
+
+    def bytes_of(self, n_keys: int) -> int:
+        """Memory for keys below ``n_keys``: a table with a flag of each, or the key of each row."""
+        return min(n_keys, BYTES_PER_KEY * self.n_rows)
 
     @property
     def columns(self) -> list[int | None]:
@@ -78,59 +95,113 @@ class PeoplePlan:
     def n_codes(self, column: int | None) -> int:
         return 1 if column is None else int(self.greatest[column]) + 1
 
+    @property
+    def key_ends(self) -> list[int]:
+        """One more than the greatest key, of each of the ``columns`` for each of the parts that are asked for."""
+        ends = [n * parts.n_parts for parts, n in product(self.asked, self.n_units)]
+        if max(ends) >= LARGEST_KEY:
+            raise InputError(
+                f"{self.n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
+                "people, or round the numbers."
+            )
+        return ends
+
+    @property
+    def n_units(self) -> list[int]:
+        """How many different people, or pairs of person and value, there may be: of each of the ``columns``."""
+        return [self.n_people * self.n_codes(column) for column in self.columns]
+
+    @property
+    def n_people(self) -> int:
+        sensitive = self.rules.sensitive
+        assert sensitive is not None
+        assert sensitive.people is not None
+        return int(self.greatest[sensitive.people.column]) + 1
+
     def new(self, room: int, spill: Spill | None) -> PeopleStatistics:
         """Nobody yet."""
         return PeopleStatistics(self, room, spill)
 
-    def answer(self, state: PeopleStatistics) -> PeopleStatistics:
-        """The counts themselves."""
-        return state
+    def answer(self, state: PeopleStatistics) -> Any:
+        """What is told of the parts, once all rows have been added; the state is of no more use then."""
+        told = self.tell(state)
+        state.discard()
+        return told
+
+    def tell(self, state: PeopleStatistics) -> Any:
+        """The counts of the parts that were asked for first."""
+        return state.describe(0)
+
+
+class FirstPlan(PeoplePlan):
+    """Find the first of the asked ones whose parts all satisfy the requirement, None if there is none."""
+
+    def tell(self, state: PeopleStatistics) -> int | None:
+        holds = (state.describe(i).hold(self.rules).all() for i in range(len(self.asked)))
+        return next((i for i, own in enumerate(holds) if own), None)
+
+
+class StandingPlan(PeoplePlan):
+    """Find which parts satisfy the requirement alone, and whether the others do together, if there are any."""
+
+    def tell(self, state: PeopleStatistics) -> list[Standing]:
+        return [self._tell_one(state, number) for number in range(len(self.asked))]
+
+    def _tell_one(self, state: PeopleStatistics, number: int) -> Standing:
+        alone = state.describe(number).hold(self.rules)
+        if alone.all():
+            return Standing(alone, rest_holds=True)
+        rest = state.describe(number, np.where(alone, -1, 0))
+        return Standing(alone, bool(rest.hold(self.rules)[0]))
+
+
+class Standing(NamedTuple):
+    """Which parts satisfy the requirement alone, and do the others together, if there are any?"""
+
+    alone: Flags
+    rest_holds: bool
 
 
 class PeopleStatistics:
     """The state of a ``PeoplePlan``."""
 
     def __init__(self, plan: PeoplePlan, room: int, spill: Spill | None) -> None:
-        self.plan, self.rules = plan, plan.rules
+        self.plan = plan
         sensitive = plan.rules.sensitive
         assert sensitive is not None
         assert sensitive.people is not None
         self.sensitive, self.people = sensitive, sensitive.people
-        n_people = int(plan.greatest[self.people.column]) + 1
-        share = min(room // max(1, len(plan.asked) * len(plan.columns)), BYTES_PER_KEY * plan.n_rows)
-        self.counts: list[list[Counts]] = []
-        for parts in plan.asked:
-            n_keys = [n_people * plan.n_codes(column) * parts.n_parts for column in plan.columns]
-            if max(n_keys) >= LARGEST_KEY:
-                raise InputError(
-                    f"{n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
-                    "people, or round the numbers."
-                )
-            self.counts.append([Counts.new(n, room=share, spill=spill) for n in n_keys])
+        ends = plan.key_ends
+        wanted = [plan.bytes_of(end) for end in ends]
+        rooms = iter(map(min, share_room(wanted, room), wanted))
+        self.keys = [
+            [PeopleKeys(n, parts.n_parts, room=next(rooms), spill=spill) for n in plan.n_units]
+            for parts in plan.asked
+        ]
 
     def add(self, block: Block) -> None:
         """Add some rows of the node."""
         rows = block.rows
         person = rows[:, self.people.column].astype(np.int64)
-        for parts, counts in zip(self.plan.asked, self.counts, strict=True):
-            part = parts.part[np.searchsorted(parts.edges, rows[:, parts.axis], side="left")]
+        for parts, keys in zip(self.plan.asked, self.keys, strict=True):
+            part = parts.of(rows)
             chosen = np.flatnonzero(part >= 0)
-            for column, own in zip(self.plan.columns, counts, strict=True):
+            for column, own in zip(self.plan.columns, keys, strict=True):
                 unit = person[chosen]
                 if column is not None:
                     unit = unit * self.plan.n_codes(column) + rows[chosen, column]
-                own.add((unit * parts.n_parts + part[chosen]).astype(np.uint64))
+                own.add(unit, part[chosen])
 
     def merge(self, other: PeopleStatistics) -> None:
         """Add the rows of another state."""
-        for mine, theirs in zip(self.counts, other.counts, strict=True):
+        for mine, theirs in zip(self.keys, other.keys, strict=True):
             for own, more in zip(mine, theirs, strict=True):
                 own.merge(more)
 
     def discard(self) -> None:
         """Nobody will look at them again."""
-        for counts in self.counts:
-            for own in counts:
+        for keys in self.keys:
+            for own in keys:
                 own.discard()
 
     def describe(self, number: int, group_of: Ints | None = None) -> PartsOfPeople:
@@ -138,42 +209,25 @@ class PeopleStatistics:
 
         group_of   joins parts to groups, -1: none; None: each is one
         """
-        parts, counts = self.plan.asked[number], self.counts[number]
-        groups = np.arange(parts.n_parts) if group_of is None else group_of
-        n = int(groups.max(initial=0)) + 1
+        people, *others = self.keys[number]
+        n_people = people.count(group_of)
+        n = len(n_people)
         found = PartsOfPeople(
-            np.zeros(n, dtype=np.int64),
+            n_people,
             np.zeros((n, self.sensitive.n_values), dtype=np.int64),
             np.zeros((n, len(self.sensitive.variance), 4), dtype=np.int64),
         )
-        people, *others = counts
-        for group, _ in self._walk(people, groups, parts.n_parts, 1):
-            found.n_people[:] += np.bincount(group, minlength=n)
         n_values = len(self.sensitive.values)
-        for s, own in enumerate(others[:n_values]):
-            start = int(self.sensitive.values["start"][s])
-            for group, code in self._walk(
-                own, groups, parts.n_parts, self.plan.n_codes(self.plan.columns[1 + s])
-            ):
-                np.add.at(found.values, (group, start + code), 1)
-        for r, own in enumerate(others[n_values:]):
-            n_codes = self.plan.n_codes(self.plan.columns[1 + n_values + r])
-            for group, code in self._walk(own, groups, parts.n_parts, n_codes):
-                _add_moments(found.moments[:, r], group, code)
+        columns = self.plan.columns[1:]
+        for s, own in enumerate(others):
+            n_codes = self.plan.n_codes(columns[s])
+            for group, pair in own.walk(group_of):
+                code = pair % n_codes
+                if s < n_values:
+                    np.add.at(found.values, (group, int(self.sensitive.values["start"][s]) + code), 1)
+                else:
+                    _add_moments(found.moments[:, s - n_values], group, code)
         return found
-
-    @staticmethod
-    def _walk(counts: Counts, group_of: Ints, n_parts: int, n_codes: int) -> Iterator[tuple[Ints, Ints]]:
-        """The group and the code of each person, or pair, some at a time: once in each group."""
-        for keys, _ in counts.chunks(together=n_parts):
-            unit, part = np.divmod(keys.astype(np.int64), n_parts)
-            group = group_of[part]
-            unit, group = unit[group >= 0], group[group >= 0]
-            is_new = np.ones(len(unit), dtype=np.bool_)
-            order = np.lexsort((group, unit))
-            unit, group = unit[order], group[order]
-            is_new[1:] = (unit[1:] != unit[:-1]) | (group[1:] != group[:-1])
-            yield group[is_new], unit[is_new] % n_codes
 
 
 def _add_moments(moments: Ints, group: Ints, code: Ints) -> None:
@@ -250,9 +304,7 @@ class PeopleAsker:
         counts_values = len(sensitive.values) or len(sensitive.variance)
         return not counts_values and bool(np.all(sizes >= sensitive.people.enough))
 
-    def first_that_holds(
-        self, candidates: Sequence[Candidate]
-    ) -> Generator[PeoplePlan, PeopleStatistics, int | None]:
+    def first_that_holds(self, candidates: Sequence[Candidate]) -> Generator[PeoplePlan, Any, int | None]:
         """The place of the first candidate whose parts all satisfy the requirement; None if there is none."""
         at, n = 0, 1
         while at < len(candidates):
@@ -262,41 +314,32 @@ class PeopleAsker:
                 if one.parts is None or self.are_told_by_rows(one.sizes):
                     break
                 asked.append(one.parts)
-            if asked:
-                found = yield self.plan(asked)
-                holds = (found.describe(i).hold(self.rules).all() for i in range(len(asked)))
-                first = next((i for i, own in enumerate(holds) if own), None)
-                found.discard()
-                if first is not None:
-                    return at + first
+            first = (yield FirstPlan(self.rules, self.greatest, self.n_rows, asked)) if asked else None
+            if first is not None:
+                return at + int(first)
             if len(asked) < len(some):
                 return at + len(asked)
             at, n = at + n, min(MORE_AT_ONCE * n, MOST_AT_ONCE)
         return None
 
-    def plan(self, asked: Sequence[AxisParts]) -> PeoplePlan:
+    def plan(self, asked: Parts) -> PeoplePlan:
         """Count the people in these parts."""
-        return PeoplePlan(self.rules, self.greatest, self.n_rows, asked)
+        return PeoplePlan(self.rules, self.greatest, self.n_rows, [asked])
 
     def find_standing(
         self, children: Sequence[tuple[AxisParts, Ints]]
-    ) -> Generator[PeoplePlan, PeopleStatistics, list[tuple[Flags, bool]]]:
-        """For each axis: which children satisfy the requirement alone, and do the others together, if there are any?
+    ) -> Generator[PeoplePlan, Any, list[Standing]]:
+        """For each axis: which children satisfy the requirement alone, and do the others together?
 
         children   of each axis, the part of each child being its place, and their rows
         """
-        stands: list[tuple[Flags, bool] | None] = [
-            (np.ones(len(rows), dtype=np.bool_), True) if self.are_told_by_rows(rows) else None
-            for _, rows in children
+        told = [self.are_told_by_rows(rows) for _, rows in children]
+        asked = [parts for (parts, _), is_told in zip(children, told, strict=True) if not is_told]
+        found: list[Standing] = []
+        if asked:
+            found = yield StandingPlan(self.rules, self.greatest, self.n_rows, asked)
+        counted = iter(found)
+        return [
+            Standing(np.ones(len(rows), dtype=np.bool_), rest_holds=True) if is_told else next(counted)
+            for (_, rows), is_told in zip(children, told, strict=True)
         ]
-        open_ones = [i for i, own in enumerate(stands) if own is None]
-        if open_ones:
-            asked = [children[i][0] for i in open_ones]
-            found = yield self.plan(asked)
-            for number, i in enumerate(open_ones):
-                alone = found.describe(number).hold(self.rules)
-                rest = np.where(alone, -1, 0)
-                rest_holds = alone.all() or bool(found.describe(number, rest).hold(self.rules)[0])
-                stands[i] = alone, bool(rest_holds)
-            found.discard()
-        return [own for own in stands if own is not None]

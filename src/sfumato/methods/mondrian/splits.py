@@ -51,10 +51,10 @@ from sfumato.methods.mondrian.kernels.counted import (
 from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
 from sfumato.methods.mondrian.kernels.statistics import Bins
-from sfumato.methods.mondrian.loss_splits import EdgePlan, EdgeStatistics, LossChooser
+from sfumato.methods.mondrian.loss_splits import EdgePlan, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
-from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan, PeopleStatistics
+from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan
 from sfumato.table.spill import Spill
 
 FIRST_LISTED, MORE = 4096, 64
@@ -139,7 +139,6 @@ class ChoosePlan:
 
 
 Plan = CountPlan | CandidatePlan | EdgePlan | PeoplePlan
-State = NodeCounts | CandidateStatistics | EdgeStatistics | PeopleStatistics
 
 
 class Splitter:
@@ -214,7 +213,7 @@ class Splitter:
 
     # -- the course of a choice ----------------------------------------------------------------------
 
-    def _choose(self) -> Generator[Plan, State, None]:
+    def _choose(self) -> Generator[Plan, Any, None]:
         axes, rules = self.criteria.axes, self.criteria.rules
         can_split = self.n_rows >= fewest_to_split(rules.least_rows, self.allowance)
         by_loss = self.criteria.loss is not None
@@ -241,7 +240,7 @@ class Splitter:
         """Are some of the rows in no child of the split?"""
         return self.result is not None and sum(self.result.sizes) < self.n_rows
 
-    def _choose_from(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+    def _choose_from(self, counts: NodeCounts) -> Generator[Plan, Any, None]:
         if self.criteria.loss is not None:
             yield from self._choose_by_loss(counts)
             return
@@ -257,7 +256,7 @@ class Splitter:
             if best is None and purpose is Purpose.SCORE:
                 return
 
-    def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+    def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, Any, None]:
         """The split that selections want most, or else saves most, see ``LossChooser``; ranges stay those of boxes."""
         if not counts.plan.axes:
             return
@@ -306,7 +305,7 @@ class Splitter:
         if self.criteria.targets is None or self.criteria.targets.median_below_gain is not None:
             yield Purpose.MEDIAN
 
-    def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, State, BestSplit | None]:
+    def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, Any, BestSplit | None]:
         """The best allowable split for a purpose, None if there is none."""
         axes = [axis for axis in counts.plan.axes if self.low[axis] < self.high[axis]]
         axes = self._order_axes(purpose, axes)

@@ -27,6 +27,15 @@ WEIGHTED = (
 )
 """Said wherever a risk above 1 is told."""
 
+RISKS_ARE_WEIGHTED = Check(
+    "risks are weighted",
+    True,
+    "the weights of a row's columns together, over the rows that fit it; so they can be above 1, and are no "
+    "probabilities",
+    is_note=True,
+)
+"""The same beside the checks of such risks."""
+
 NOT_K_ANONYMITY = Check(
     "this is not k-anonymity",
     True,
@@ -168,6 +177,11 @@ class RunFigures:
     is_own: bool
     sha256: str | None
     histogram: tuple[RiskBin, ...] = ()
+
+    @property
+    def is_above_one(self) -> bool:
+        """Is some risk above 1, before or after?"""
+        return max(self.raw_risk[1], self.risk[1]) > 1
 
     @classmethod
     def of(cls, given: Any) -> RunFigures:

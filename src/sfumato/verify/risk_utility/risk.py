@@ -28,7 +28,7 @@ from sfumato.table.source import Source
 from sfumato.verify.checks import Check, check_equal
 from sfumato.verify.groups import Codes, group
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities
-from sfumato.verify.risk_utility.claims import RunFigures, check_promise, share_faults
+from sfumato.verify.risk_utility.claims import RISKS_ARE_WEIGHTED, RunFigures, check_promise, share_faults
 from sfumato.verify.risk_utility.labels import LabelColumn, cells_of, values_of
 
 Floats = NDArray[np.float64]
@@ -364,6 +364,8 @@ def _check_risks(
         is_so = between.has(said, slack)
         is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
         yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
+    if figures.is_above_one:
+        yield RISKS_ARE_WEIGHTED
     yield from _check_limit(boxes, options, readings, found)
     if figures.histogram:
         yield _check_histogram(boxes, figures, side, readings, found, raw)
