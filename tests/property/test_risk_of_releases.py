@@ -46,6 +46,23 @@ def test_a_population_that_is_the_table_has_the_prosecutors_risk(tmp_path, way, 
     assert found.journalist.mean == pytest.approx(found.prosecutor.mean)
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_people_are_those_of_the_raw_table(seed):
+    """Groups of a release count rows until the raw table says whose they are; a population has people, too."""
+    rows = draw(120, seed)
+    who = np.random.default_rng(seed).integers(0, 70, 120)
+    rows = rows.append_column("who", pa.array([f"p{i}" for i in who]))
+    text = NUMBERS.replace("  job:", "  who: {role: identifier}\n  job:") + "unit: who\n"
+    release = sf.publish(rows, sf.Policy.parse(text), seed=1)
+    claims = release.certificate.claims
+    found = sf.risk(release, table=rows, suda=2)
+    assert (found.n_rows, found.n_people, found.prosecutor) == (claims.rows, claims.people, claims.risk)
+    assert len(found.suda.scores) == claims.rows
+    same = sf.risk(release, table=rows, population=rows)
+    assert same.journalist.largest == found.prosecutor.largest
+    assert same.journalist.above == found.prosecutor.above
+
+
 def draw(n, seed):
     chance = np.random.default_rng(seed)
     return pa.table(

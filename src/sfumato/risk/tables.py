@@ -257,11 +257,10 @@ def _recode(release: Release, source: Source) -> tuple[Source, pa.Table]:
     """The rows that the recoding leaves in, and their labels."""
     if not isinstance(release.recoding, Recoder):
         raise InputError("The release has no recoding, so nobody else can be sent to its groups.")
-    quasi = release.policy.schema.names(Role.QUASI_IDENTIFIER)
-    _check_there(quasi, source)
-    narrow = replace(source, names=tuple(name for name in source.names if name in quasi))
-    kept, labels = release.recoding.recode(narrow)
-    return replace(kept, names=source.names), labels
+    _check_there(release.policy.schema.names(Role.QUASI_IDENTIFIER), source)
+    left_out = release.recoding.find_left_out(source)
+    kept = source.take(np.flatnonzero(~left_out)) if left_out.any() else source
+    return kept, pa.table(release.recoding.recode_columns(kept))
 
 
 def _lie_in_boxes(recoding: Any, source: Source) -> NDArray[np.bool_]:
