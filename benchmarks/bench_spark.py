@@ -35,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bench_rothko import policy_of, table_of
+from numpy.typing import NDArray
 
 from sfumato.examples.agrawal import QUASI_IDENTIFIERS
 
@@ -44,11 +45,24 @@ WORKLOADS = {"Median": "", "InfoGain": "class"}
 PARTS = ("engines", "promises")
 TOWN, PERSON, DIAGNOSIS = "town", "person", "diagnosis"
 ROWS_PER_PERSON, N_TOWNS, N_DIAGNOSES = 10, 3000, 20
-DIVERSE = {"entropy-diversity": {"l": 8, "of": DIAGNOSIS}}
-PROMISES: dict[str, dict[str, Any]] = {
-    "unit, k-anonymity": {"unit": PERSON},
-    "unit, k-anonymity and entropy diversity": {"unit": PERSON, "diverse": True},
-    "suppress": {"suppress": {"at-most": "1%"}},
+YOUNG, ALIKE = 30, 0.9
+"""Nine in ten rows below that age have the same diagnosis."""
+
+
+class Promise(NamedTuple):
+    """What the policy says beside 1000-anonymity, and how splits are chosen."""
+
+    policy: dict[str, Any]
+    require: list[dict[str, Any]]
+    mondrian: dict[str, Any]
+
+
+BY_LOSS = {"refine": "none"}
+DIVERSE = {"entropy-diversity": {"l": 3, "of": DIAGNOSIS}}
+PROMISES = {
+    "unit": Promise({"unit": PERSON}, [], BY_LOSS),
+    "diverse unit": Promise({"unit": PERSON}, [DIVERSE], BY_LOSS),
+    "suppress": Promise({"suppress": {"at-most": "5%"}}, [], {"criterion": "median"}),
 }
 PEOPLE_MEMORY = 1_500_000_000
 """For a million people: their names are held for as long as rows are encoded."""
@@ -188,19 +202,17 @@ def table_of_people(rows: int, folder: Path) -> Path:
     if path.exists():
         return path
     chance, n_people = np.random.default_rng(7), max(rows // ROWS_PER_PERSON, 1)
-    share = 1 / np.arange(1, N_TOWNS + 1)
+    share = 1 / np.arange(1, N_TOWNS + 1) ** 2
     fresh = path.with_suffix(".new")
     with pq.ParquetFile(plain) as source, fresh.open("wb") as file:
         writer = None
         for batch in source.iter_batches(1 << 18):
             n = len(batch)
-            town = np.char.mod("t%04d", chance.choice(N_TOWNS, n, p=share / share.sum()))
+            is_same = (batch["age"].to_numpy() < YOUNG) & (chance.random(n) < ALIKE)
             more = {
-                TOWN: pa.array(town).dictionary_encode(),
+                TOWN: _words("t", chance.choice(N_TOWNS, n, p=share / share.sum()), N_TOWNS),
                 PERSON: pa.array((n_people * chance.random(n) ** 1.3).astype(np.int32)),
-                DIAGNOSIS: pa.array(
-                    np.char.mod("d%02d", chance.integers(0, N_DIAGNOSES, n))
-                ).dictionary_encode(),
+                DIAGNOSIS: _words("d", np.where(is_same, 0, chance.integers(0, N_DIAGNOSES, n)), N_DIAGNOSES),
             }
             table = pa.Table.from_batches([batch])
             for name, cells in more.items():
@@ -213,13 +225,23 @@ def table_of_people(rows: int, folder: Path) -> Path:
     return path
 
 
-def policy_of_promise(name: str) -> dict[str, Any]:
-    asked = dict(PROMISES[name])
-    document = json.loads(policy_of(1000, None))
+def _words(letter: str, number: NDArray[np.int64], n: int) -> pa.DictionaryArray:
+    words = pa.array([f"{letter}{each:04}" for each in range(n)])
+    return pa.DictionaryArray.from_arrays(pa.array(number.astype(np.int32)), words)
+
+
+def policy_of_promise(name: str, **options: Any) -> dict[str, Any]:
+    own, document = PROMISES[name], json.loads(policy_of(1000, None))
     roles = {TOWN: "quasi-identifier", PERSON: "identifier", DIAGNOSIS: "sensitive"}
-    document["attributes"] |= {column: {"role": role} for column, role in roles.items()}
-    document["require"] += [DIVERSE] if asked.pop("diverse", False) else []
-    return {**document, "method": {"mondrian": {"refine": "none"}}, **asked}
+    return {
+        "attributes": {
+            **document["attributes"],
+            **{column: {"role": role} for column, role in roles.items()},
+        },
+        "require": [*document["require"], *own.require],
+        "method": {"mondrian": {**own.mondrian, **options}},
+        **own.policy,
+    }
 
 
 def name_jobs() -> None:
@@ -227,7 +249,7 @@ def name_jobs() -> None:
     from sfumato.engines.spark.engine import SparkEngine
     from sfumato.engines.spark.jobs import Jobs
 
-    gather, tag = SparkEngine.gather, Jobs._tag
+    gather, tag = SparkEngine.gather, Jobs._tag  # noqa: SLF001 - where each job gets its tag
     said, levels = [""], [0]
 
     def gather_and_say(engine: Any, rows: Any, asked: Any, *, stage: str = "") -> Any:
@@ -243,7 +265,7 @@ def name_jobs() -> None:
         tag(jobs)
         jobs.context.setJobDescription(said[0] or None)
 
-    SparkEngine.gather, Jobs._tag = gather_and_say, tag_and_say  # type: ignore[method-assign]
+    SparkEngine.gather, Jobs._tag = gather_and_say, tag_and_say  # type: ignore[method-assign]  # noqa: SLF001
 
 
 def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) -> None:
@@ -253,11 +275,9 @@ def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) 
     session, _ = start_spark(events)
     columns = [*QUASI_IDENTIFIERS, TOWN]
     for name in names:
-        policy, n_before = policy_of_promise(name), len(shuffled(events))
-        options = {**policy["method"]["mondrian"], "rows-in-memory": rows // 8}
-        took = publish(
-            "spark", table, {**policy, "method": {"mondrian": options}}, work / "out", PEOPLE_MEMORY
-        )
+        n_before = len(shuffled(events))
+        policy = policy_of_promise(name, **{"rows-in-memory": rows // 8})
+        took = publish("spark", table, policy, work / "out", PEOPLE_MEMORY)
         claims = json.loads((work / "out" / "certificate.json").read_text(encoding="utf-8"))["claims"]
         boxes = hash_boxes(work / "out", columns)
         jobs = shuffled(events)[n_before:]
@@ -273,7 +293,7 @@ def compare_promises(rows: int, folder: Path, work: Path, names: Sequence[str]) 
             print(f"  {level}, bytes shuffled: " + "; ".join(each))
         others = sum(job.n_bytes for job in jobs if not job.told)
         print(f"  everything else: {others:,}", flush=True)
-        took = publish("memory", table, policy, work / "out")
+        took = publish("memory", table, policy_of_promise(name), work / "out")
         here = hash_boxes(work / "out", columns)
         print(
             f"  memory {took:.1f} s; {'the same boxes' if here == boxes else f'NOT THE SAME: {here}'}",

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from spark_people import MONDRIAN, people, rows_of
+from spark_people import METHODS, MONDRIAN, people, rows_of
 from tree_runs import grown_by_run, scan
 from unit_tables import people_table
 
@@ -72,16 +72,41 @@ def test_boxes_of_random_tables_are_those_in_memory(
         assert case.holds([case.rows[at] for at in members])
 
 
-def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(
-    spark: Any, tmp_path: Any
-) -> None:
-    """A fifth of the people are old, and three people have most of the rows of these."""
+def stays() -> pa.Table:
+    """Fifteen hundred rows of some 500 people; three of these have most of the rows that are of old people."""
     rows, chance = people(1500), np.random.default_rng(3)
     age, who = rows["age"].to_numpy(), chance.integers(3, 500, len(rows))
     who = np.where((age > 80) & (chance.random(len(rows)) < 0.8), who % 3, who)
-    rows = rows.append_column("who", pa.array([f"p{number:03}" for number in who]))
+    return rows.append_column("who", pa.array([f"p{number:03}" for number in who]))
+
+
+UNIT = {
+    "rothko-s": METHODS["rothko-s"],
+    "tds": METHODS["tds"],
+    "tds that leaves rows out": METHODS["tds"] + "suppress: {at-most: 2%}\n",
+}
+
+
+@pytest.mark.parametrize("name", UNIT)
+def test_other_ways_count_people_as_on_disk(name: str, spark: Any, tmp_path: Any) -> None:
+    pq.write_table(stays(), tmp_path / "stays.parquet", row_group_size=400)
+    policy = Policy.parse(
+        UNIT[name].replace("require:", "  who: {role: identifier}\nrequire:") + "unit: who\n"
+    )
+    found = sf.publish(tmp_path / "stays.parquet", policy, engine="spark", seed=1)
+    on_disk = sf.publish(tmp_path / "stays.parquet", policy, engine="disk", memory=64_000_000, seed=1)
+    assert rows_of(found) == rows_of(on_disk)
+    assert found.certificate.claims == on_disk.certificate.claims
+    assert found.certificate.claims.people == len({*stays()["who"].to_pylist()})
+
+
+def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(
+    spark: Any, tmp_path: Any
+) -> None:
+    rows = stays()
     rows = rows.append_column("row", pa.array(range(len(rows))))
     pq.write_table(rows, tmp_path / "stays.parquet", row_group_size=400)
+    who = rows["who"].to_pylist()
     policy = Policy.parse(
         MONDRIAN.replace(
             "require:", "  who: {role: identifier}\n  row: {role: other, passes: unique}\nrequire:"
@@ -100,7 +125,7 @@ def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(
     assert smallest >= 10
     assert sum(n_people) < len(rows) - 50
     claims = release.certificate.claims
-    assert (claims.unit, claims.people) == ("who", len({*who.tolist()}))
+    assert (claims.unit, claims.people) == ("who", len({*who}))
     assert claims.requirements[0].achieved == smallest
 
     folder = tmp_path / "release"

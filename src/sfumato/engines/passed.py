@@ -26,7 +26,7 @@ from sfumato.recoding.recoder import pass_on
 from sfumato.release.certificate import percent
 from sfumato.table.alone import AloneRows, number_cells
 from sfumato.table.cells import lenient_texts
-from sfumato.table.identifiers import content_identifier, looks_like_identifier, tells_many_apart
+from sfumato.table.identifiers import content_identifier, identifying_word
 from sfumato.table.spill import Spill
 
 FEWEST_ROWS = 20
@@ -207,8 +207,7 @@ class PassedColumns:
 
     def _identifies(self, name: str, n_values: int) -> str:
         """Why a column looks like a direct identifier; "" if it does not."""
-        word = looks_like_identifier(name)
-        if word and tells_many_apart(n_values, self.n_rows):
+        if word := identifying_word(name, n_values, self.n_rows):
             return f'its name says "{word}"'
         kind = content_identifier(self.glance[name].cells().unique())
         return kind and f"its values look like {kind}"

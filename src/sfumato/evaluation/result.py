@@ -38,7 +38,7 @@ from sfumato.release.strict_json import (
     wrong,
     wrong_as_a_whole,
 )
-from sfumato.verify.risk_utility.claims import WEIGHTED
+from sfumato.verify.risk_utility.claims import WEIGHTED, is_above_one
 
 FORMAT = 1
 
@@ -247,8 +247,8 @@ class Evaluation:
     @property
     def remarks(self) -> tuple[str, ...]:
         """What must be known to read its figures."""
-        is_above_one = any(self.measures.get(name, 0.0) > 1 for name in RISKS)
-        return (WEIGHTED,) * is_above_one + (OUTSIDE_THE_BUDGET,) * self.is_private
+        is_weighted = is_above_one(*(self.measures.get(name, 0.0) for name in RISKS))
+        return (WEIGHTED,) * is_weighted + (OUTSIDE_THE_BUDGET,) * self.is_private
 
     def score(self, target: str, model: str, data: str, metric: str | None = None) -> ModelScore:
         """The one score of these names; without a metric, of the leading one."""

@@ -23,6 +23,7 @@ from sfumato.profiling.guess import Guess, percent, with_coarsest, with_ranges
 from sfumato.profiling.names import NameMeaning
 from sfumato.profiling.roles import (
     ensure_quasi_identifier,
+    generalize_named,
     generalize_singling_out,
     generalize_unknown,
     guess_columns,
@@ -52,7 +53,8 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
     """
     guesses = look_at(table, progress)
     known = {found.name for found in guesses if found.role is Role.QUASI_IDENTIFIER}
-    guesses = ensure_quasi_identifier(generalize_singling_out(generalize_unknown(guesses)))
+    guesses = generalize_singling_out(generalize_named(generalize_unknown(guesses)))
+    guesses = ensure_quasi_identifier(guesses)
     draft = PolicyDraft(table.n_rows, tuple(guesses), reading, people=_find_people(guesses))
     draft = replace(draft, ranking=_rank(draft, known))
     draft = _try_out(draft, table, progress)

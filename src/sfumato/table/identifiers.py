@@ -128,6 +128,11 @@ def looks_like_identifier(name: str) -> str:
     return direct_word(words) or person_number(words)
 
 
+def identifying_word(name: str, n_distinct: int, n_rows: int) -> str:
+    """The words in the name of a column that leads to a person and tells many apart, so must not pass; or ""."""
+    return looks_like_identifier(name) if tells_many_apart(n_distinct, n_rows) else ""
+
+
 def tells_many_apart(n_distinct: int, n_rows: int) -> bool:
     """Has a column so many values that a name such as ``phone`` can be true?"""
     return n_distinct > 20 or n_distinct > 0.1 * n_rows

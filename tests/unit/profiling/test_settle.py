@@ -53,6 +53,14 @@ def test_columns_that_pass_single_out_few_rows_all_together():
     assert all("would single out more than 5% of the rows" in found.why[1] for found in turned)
 
 
+def test_a_column_that_publish_would_refuse_by_its_name_does_not_pass():
+    table = pa.table({"age": random_column(20), "health_insurance_code": random_column(30, seed=1)})
+    draft = profile(table)
+    assert column(draft, "health_insurance_code").role is Role.QUASI_IDENTIFIER
+    assert 'says "insurance code"' in " ".join(column(draft, "health_insurance_code").why)
+    assert sf.publish(table, draft.policy()).rows.num_rows == N
+
+
 def test_numbers_are_generalized_before_words():
     ages = [str(20 + i % 50) for i in range(N)]
     table = pa.table(

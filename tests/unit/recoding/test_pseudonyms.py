@@ -167,7 +167,7 @@ def _may_share_naively(require: str, table, g: int) -> bool:
     for at, whose, ill, pay, person in table:
         if at == g and whose >= 0:
             rows_of[whose].append((person, ill, pay))
-    classes = defaultdict(lambda: defaultdict(list))
+    classes: dict[int, dict[int, list]] = defaultdict(lambda: defaultdict(list))
     for own in rows_of.values():
         for person, ill, pay in own:
             classes[len(own)][person].append((ill, pay))

@@ -612,6 +612,21 @@ def test_dates_are_labelled_at_the_beginning_of_periods(first, last, label):
     assert 2 <= len(labels) <= 9
 
 
+def test_labels_below_a_picture_do_not_lie_on_each_other():
+    low, high = (float(np.datetime64(day, "D").astype(np.int64)) for day in ("2023-01-01", "2024-12-31"))
+    axis = OrderedAxis(Attribute("day", Role.QUASI_IDENTIFIER, Kind.DATE), low, high, 1.0, has_missing=False)
+    edges = np.linspace(low - 0.5, high + 0.5, 44)
+    svg = distributions.draw_density("day", distributions.Density(axis, edges, np.ones(43)))
+    ticks = re.findall(r'<text x="([0-9.]+)"[^>]*text-anchor="(\w+)"[^>]*>([^<]+)</text>', svg)
+    assert len(ticks) >= 3
+    share = {"start": 0.0, "middle": 0.5, "end": 1.0}
+    ends = [
+        (float(x) - share[anchor] * 7.0 * len(label), float(x) + (1 - share[anchor]) * 7.0 * len(label))
+        for x, anchor, label in ticks
+    ]
+    assert all(right < left for (_, right), (left, _) in itertools.pairwise(ends))
+
+
 def test_missing_has_its_own_strip_before_the_first_value():
     found = plot_axis.ticks_of(ordered(0, 110, has_missing=True), most=8)
     assert found[0].label == "missing"

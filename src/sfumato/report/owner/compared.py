@@ -62,7 +62,7 @@ class ComparedNodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedNumbers:
-    """A number or date before and after, in the same bins; ``left_out`` counts rows before that are not in the release."""
+    """A number or date before and after, in the same bins; ``left_out`` are rows that are not in the release."""
 
     attribute: Attribute
     before: Density

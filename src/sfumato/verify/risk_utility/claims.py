@@ -27,11 +27,20 @@ WEIGHTED = (
 )
 """Said wherever a risk above 1 is told."""
 
+
+def is_above_one(*risks: float) -> bool:
+    """Is one of these no probability? Weights are rounded, so that 1 may be a little more.
+
+    >>> is_above_one(0.5, 1.0000000001), is_above_one(0.5, 1.5)
+    (False, True)
+    """
+    return max(risks) > 1 + 1e-6
+
+
 RISKS_ARE_WEIGHTED = Check(
     "risks are weighted",
     True,
-    "the weights of a row's columns together, over the rows that fit it; so they can be above 1, and are no "
-    "probabilities",
+    "the weights of a row's columns together, over the rows that fit it; so they can be above 1 and are no probabilities",
     is_note=True,
 )
 """The same beside the checks of such risks."""
@@ -181,7 +190,7 @@ class RunFigures:
     @property
     def is_above_one(self) -> bool:
         """Is some risk above 1, before or after?"""
-        return max(self.raw_risk[1], self.risk[1]) > 1
+        return is_above_one(self.raw_risk[1], self.risk[1])
 
     @classmethod
     def of(cls, given: Any) -> RunFigures:
