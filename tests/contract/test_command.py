@@ -42,6 +42,7 @@ COMMANDS = (
     "evaluate",
     "compare",
     "generate",
+    "risk",
 )
 LATER_COMMANDS = ("serve",)
 PIECES = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
