@@ -155,6 +155,26 @@ def test_two_cases_of_one_person_do_not_share_where_people_are_counted(tmp_path,
     assert shared_rows(sf.publish(tmp_path / "t.csv", people, engine=engine), "case") == 20 * 4
 
 
+def test_a_doctor_with_many_patients_shares_none_and_two_doctors_do(key):
+    table = pa.table(
+        {
+            "patient": [f"p{i}" for i in range(24)],
+            "doctor": ["A"] * 8 + ["B", "C"] * 4 + ["D", "E", "F", "F"] * 2,
+            "zip": ["1"] * 8 + ["2"] * 8 + ["3"] * 8,
+        }
+    )
+    asked = {
+        "attributes": {
+            "patient": {"role": "identifier"},
+            "doctor": {"role": "pseudonym", "key": str(key)},
+            "zip": {"role": "quasi-identifier"},
+        },
+        "require": [{"k-anonymity": 2}],
+        "unit": "patient",
+    }
+    assert shared_rows(sf.publish(table, asked), "doctor") == 8  # those of zip 2
+
+
 def test_of_two_columns_rows_share_one_in_a_group(key, tmp_path):
     """Together they would tell how many cases a person has, and of how many rows each."""
     table = pa.table(

@@ -80,18 +80,14 @@ def stays() -> pa.Table:
     return rows.append_column("who", pa.array([f"p{number:03}" for number in who]))
 
 
-UNIT = {
-    "rothko-s": METHODS["rothko-s"],
-    "tds": METHODS["tds"],
-    "tds that leaves rows out": METHODS["tds"] + "suppress: {at-most: 2%}\n",
-}
+TDS = {"tds": METHODS["tds"], "tds that leaves rows out": METHODS["tds"] + "suppress: {at-most: 2%}\n"}
 
 
-@pytest.mark.parametrize("name", UNIT)
-def test_other_ways_count_people_as_on_disk(name: str, spark: Any, tmp_path: Any) -> None:
+@pytest.mark.parametrize("name", TDS)
+def test_tds_counts_people_as_on_disk(name: str, spark: Any, tmp_path: Any) -> None:
     pq.write_table(stays(), tmp_path / "stays.parquet", row_group_size=400)
     policy = Policy.parse(
-        UNIT[name].replace("require:", "  who: {role: identifier}\nrequire:") + "unit: who\n"
+        TDS[name].replace("require:", "  who: {role: identifier}\nrequire:") + "unit: who\n"
     )
     found = sf.publish(tmp_path / "stays.parquet", policy, engine="spark", seed=1)
     on_disk = sf.publish(tmp_path / "stays.parquet", policy, engine="disk", memory=64_000_000, seed=1)
@@ -131,8 +127,28 @@ def test_a_release_says_how_many_people_it_is_about_and_they_are_counted_again(
     folder = tmp_path / "release"
     by_spark = {check.claim: check for check in sf.verify_folder(folder, engine="spark").checks}
     assert not [claim for claim, check in by_spark.items() if not check.passed]
+    usual = [check.claim for check in sf.verify_folder(folder).checks]
+    assert [claim for claim in usual if "people" in claim] == [
+        claim for claim in by_spark if "people" in claim
+    ]
     assert by_spark["owner's word: 10-anonymity holds of people"].is_note
     again = sf.verify_folder(folder, table=tmp_path / "stays.parquet")
     assert again.ok
     counted = next(check for check in again.checks if check.claim == "10-anonymity holds of people")
     assert counted.detail == f"the smallest group has {smallest} people"
+
+
+def test_spark_finds_groups_with_fewer_rows_than_there_must_be_people(spark: Any, tmp_path: Any) -> None:
+    policy = Policy.parse(
+        "{attributes: {age: {role: quasi-identifier}, who: {role: identifier}, ill: {role: sensitive}}, "
+        "require: [k-anonymity: 3, entropy-diversity: {l: 1.5, of: ill}, t-closeness: {t: 0.9, of: ill}], unit: who}"
+    )
+    table = pa.table({"age": ["a"] * 4 + ["b"] * 2, "ill": ["flu", "cold", "flu", "cold", "flu", "flu"]})
+    pq.write_table(table, tmp_path / "published.parquet")
+    found, usual = (
+        sf.verify_table(tmp_path / "published.parquet", policy, engine=engine).checks
+        for engine in ("spark", "auto")
+    )
+    said = {check.claim: (check.mark, check.detail) for check in found}
+    assert said == {check.claim: (check.mark, check.detail) for check in usual}
+    assert said["3-anonymity holds"][0] == said["entropy 1.5-diversity of 'ill' holds"][0] == "FAIL"

@@ -19,8 +19,8 @@ from sfumato.policy.kinds import read_exactly
 T = TypeVar("T")
 
 
-class JudgedRun(Protocol):
-    """A run that may leave rows out, as it is judged."""
+class ComparedRun(Protocol):
+    """A run that may leave rows out, as two of them are compared."""
 
     @property
     def meter(self) -> ErrorMeter | None:
@@ -39,7 +39,7 @@ Badness = tuple[Fraction, Fraction]
 """The error at the tasks, and what cells lose; the less the better."""
 
 
-def choose_better(grow: Callable[[bool], tuple[T, JudgedRun, Outcome]], policy: Policy) -> T:
+def choose_better(grow: Callable[[bool], tuple[T, ComparedRun, Outcome]], policy: Policy) -> T:
     """What ``grow`` makes, told whether to keep all rows: by the better of two runs if the policy lets rows go."""
     found, run, outcome = grow(not policy.leaves_rows_out)
     if not policy.leaves_rows_out or (outcome.n_left == 0 and not run.refines):
@@ -49,7 +49,7 @@ def choose_better(grow: Callable[[bool], tuple[T, JudgedRun, Outcome]], policy: 
     return found if badness < judge(run, outcome, policy) else kept
 
 
-def judge(run: JudgedRun, outcome: Outcome, policy: Policy) -> Badness:
+def judge(run: ComparedRun, outcome: Outcome, policy: Policy) -> Badness:
     """How bad the groups of a run are."""
     n_rows, n_left = outcome.lost.rows + outcome.n_left, outcome.n_left
     meter = run.meter or ErrorMeter(())

@@ -11,7 +11,8 @@ releases link. With ``scope: release`` neither goes in.
 Rows of one pseudonym tell how many rows a person has. Whoever knows that number of a person finds the rows, where few
 people in the group have as many. So the rows of a person share a pseudonym only in a group where, for every number of
 rows that people have there, the people with that number satisfy every requirement by themselves. Elsewhere each row has
-its own. People are those of the unit; without one, those whom the pseudonym stands for.
+its own. People are those whom the pseudonym stands for, and with a unit its people, too: a case may be less than a
+person, and a doctor has many.
 
 Two columns of pseudonyms together would tell more than each alone (a person with two cases, of two rows and one), so in a
 group the rows of one column share at most: the first that may.
@@ -200,10 +201,11 @@ def find_sharing(
     (at, _), n_rows, of_row = _number_pairs(group[rows], whose[rows])
     # pseudonyms of one group with one number of rows are a class
     (of_class, _), _, own = _number_pairs(at, n_rows)
-    (of_person, _), _, person_of_row = _number_pairs(own[of_row], (whose if person is None else person)[rows])
-    for item in policy.requirements:
-        holds = _judge(item, of_person, len(of_class), person_of_row, rows, policy, columns)
-        out[of_class[~holds]] = False
+    for people in [whose] if person is None else [whose, person]:
+        (of_person, _), _, person_of_row = _number_pairs(own[of_row], people[rows])
+        for item in policy.requirements:
+            holds = _judge(item, of_person, len(of_class), person_of_row, rows, policy, columns)
+            out[of_class[~holds]] = False
     return out
 
 

@@ -280,7 +280,7 @@ def position(options: RiskUtilityOptions, figures: RunFigures) -> Any:
     weights = options.weights
     root = 1.0 if weights.model == MODEL_2 else 0.0
     if not root or (weights.column is None and not weights.attributes):
-        top = (root + float(options.floor)) / max(figures.side_rows, 1)
+        top = (root + float(options.floor)) / max(figures.side_people or figures.side_rows, 1)
         places.append(Place("nothing told", "told", 0.0, top, top))
     return plane_of_risk_and_utility(places, _line(options))
 

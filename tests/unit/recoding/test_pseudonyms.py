@@ -108,15 +108,20 @@ def test_cases_of_one_person_are_no_crowd():
     asked = "[k-anonymity: 2]"
     assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 1, 1, 2]) == [True]
     assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 0, 0, 2]) == [False]
-    assert may_share(asked, group, case, person=[0, 0, 1, 1, 2]) == [
-        False
-    ]  # of cases with one row there is one
+    # of cases with one row there is one
+    assert may_share(asked, group, case, person=[0, 0, 1, 1, 2]) == [False]
     two = "[distinct-diversity: {l: 2, of: ill}]"
     assert may_share(two, [0] * 4, [0, 0, 1, 1], ill=["u", "v", "u", "v"], person=[0] * 4) == [True]
-    varied = "[variance-diversity: {at-least: 16, of: pay}]"
-    numbers = [1.0, 9.0, 1.0, 9.0, 9.0, 9.0]
-    assert may_share(varied, [0] * 6, [0, 0, 1, 1, 2, 2], pay=numbers, person=[0, 0, 0, 0, 0, 0]) == [True]
-    assert may_share(varied, [0] * 6, [0, 0, 1, 1, 2, 2], pay=numbers, person=[0, 0, 1, 1, 2, 2]) == [False]
+    varied = "[variance-diversity: {at-least: 15, of: pay}]"
+    cases, numbers = [0, 0, 1, 1, 2, 2], [1.0, 9.0, 1.0, 9.0, 9.0, 9.0]
+    assert may_share(varied, [0] * 6, cases, pay=numbers, person=[0, 0, 0, 0, 0, 0]) == [True]
+    assert may_share(varied, [0] * 6, cases, pay=numbers, person=[0, 0, 0, 0, 1, 1]) == [False]
+
+
+def test_patients_of_one_doctor_are_no_crowd_of_doctors():
+    """k = 2: whoever knows that a doctor has three rows finds them, however many patients they are of."""
+    assert may_share("[k-anonymity: 2]", [0] * 5, [0, 0, 0, 1, 2], person=[0, 1, 2, 3, 4]) == [False]
+    assert may_share("[k-anonymity: 2]", [0] * 4, [0, 0, 1, 1], person=[0, 1, 2, 3]) == [True]
 
 
 def test_what_takes_the_whole_table_lets_nobody_share():
@@ -158,8 +163,11 @@ def test_sharing_is_what_counting_people_by_hand_says(table, require, has_unit):
     found = may_share(
         require, group, whose, ill, [float(one) for one in pay], person=person if has_unit else None
     )
-    lines = [(g, w, i, p, who if has_unit else w) for g, w, i, p, who in table]
-    assert found == [_may_share_naively(require, lines, g) for g in range(max(group) + 1)]
+    own = [(g, w, i, p, w) for g, w, i, p, _ in table]
+    counted = [own, table] if has_unit else [own]
+    assert found == [
+        all(_may_share_naively(require, lines, g) for lines in counted) for g in range(max(group) + 1)
+    ]
 
 
 def _may_share_naively(require: str, table, g: int) -> bool:

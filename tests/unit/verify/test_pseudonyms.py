@@ -50,6 +50,27 @@ def test_rows_that_do_not_fit_are_looked_at_alike(tmp_path, name):
     assert found == {"id": count_naively(rows(), 3)}
 
 
+ILL = Policy.parse(
+    "{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}, ill: {role: sensitive}}, "
+    "require: [k-anonymity: 2, entropy-diversity: {l: 1.5, of: ill}]}"
+)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+def test_people_who_share_must_differ_and_rows_that_share_nothing_need_not(tmp_path, memory):
+    """Group 1: both who have two rows are ill with u. Group 2: they differ. Group 3: no rows share one."""
+    rows = pa.table(
+        {
+            "age": ["1"] * 6 + ["2"] * 6 + ["3"] * 2,
+            "id": ["a", "a", "b", "b", "c", "d", "e", "e", "f", "f", "g", "h", "i", "j"],
+            "ill": ["u", "u", "u", "u", "v", "w", "u", "v", "v", "v", "v", "w", "u", "u"],
+        }
+    )
+    write_table(rows, tmp_path / "rows.parquet")
+    found = find_linked(open_table(tmp_path / "rows.parquet", lazy=True), ILL, memory, tmp_path)
+    assert found == {"id": Linked(0, 1, 0)}
+
+
 TWO = Policy.parse(
     "{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}, case: {role: pseudonym}}, "
     "require: [k-anonymity: 2]}"

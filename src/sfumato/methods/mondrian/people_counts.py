@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.local import share_room
+from sfumato.engines.memory_plan import share_room
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER

@@ -75,10 +75,10 @@ class BestScore:
             best = self._best()
             if not self.groups.is_exact(best):
                 self.groups.lower(best, self.least, self.open, self.anonymity)
-            elif self._is_valid(best):
+            elif self._is_allowable(best):
                 return best
 
-    def _is_valid(self, best: int) -> bool:
+    def _is_allowable(self, best: int) -> bool:
         """Would the groups satisfy the rule with this candidate? Those that fail beside it are dropped, too."""
         if self.rule.is_told_by_rows or self.facts["is_free"][best]:
             return True

@@ -92,26 +92,28 @@ class GroupRule:
         """May so many rows, and people, be left out? Some must stay."""
         return n_rows <= self.most_rows and n_people <= self.most_people and n_rows < self.n_rows
 
-    def judge(
+    def check_parts(
         self, parts: Sequence[Parts], count: CountPeople | None, note: Flags | None = None
-    ) -> list[Verdict]:
+    ) -> list[CheckedParts]:
         """Which of these parts fail, and what is left out with them; ``note`` marks whose rows these are."""
         fails = [own.size < self.k for own in parts]
         if count is None:
-            return [Verdict(own, failing, 0) for own, failing in zip(parts, fails, strict=True)]
+            return [CheckedParts(own, failing, 0) for own, failing in zip(parts, fails, strict=True)]
         counted = [
             (own.size < self.enough) & (True if self.leaves_rows_out else ~failing)
             for own, failing in zip(parts, fails, strict=True)
         ]
         asked = [own.only(is_counted) for own, is_counted in zip(parts, counted, strict=True)]
         if not any(len(own.rows) for own in asked):
-            return [Verdict(own, failing, 0) for own, failing in zip(parts, fails, strict=True)]
+            return [CheckedParts(own, failing, 0) for own, failing in zip(parts, fails, strict=True)]
         found = []
         for own, failing, is_counted, keys in zip(parts, fails, counted, count(asked), strict=True):
             at = np.flatnonzero(is_counted)
             failing[at] |= keys.count()[: len(at)] < self.k
             out = np.where(np.append(failing[at], True), 0, -1)  # with those that are left out already
-            found.append(Verdict(own, failing, int(keys.count(out).sum()) if self.leaves_rows_out else 0))
+            found.append(
+                CheckedParts(own, failing, int(keys.count(out).sum()) if self.leaves_rows_out else 0)
+            )
             if note is not None:
                 for _, person in keys.walk(out):
                     note[person] = True
@@ -147,7 +149,7 @@ class Parts(NamedTuple):
         return Parts(self.rows[at], number[at], self.size[is_kept], self.gone, self.n_gone)
 
 
-class Verdict(NamedTuple):
+class CheckedParts(NamedTuple):
     """What becomes of parts: which of them fail, and the people with a row that is left out."""
 
     parts: Parts

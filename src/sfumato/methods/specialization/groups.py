@@ -24,10 +24,10 @@ from sfumato.methods.specialization.gains import CandidateFacts, Gains
 from sfumato.methods.specialization.group_rule import (
     MOST_AT_ONCE,
     CellPeople,
+    CheckedParts,
     CountPeople,
     GroupRule,
     Parts,
-    Verdict,
 )
 from sfumato.methods.specialization.kernels.cuts import GroupSlices, OfferedParts, lower_least, split_groups
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
@@ -114,11 +114,11 @@ class HeldGroups:
         self.is_gone = np.zeros(n if rule.leaves_rows_out else 0, dtype=np.bool_)
         """Of each row: is its group left out?"""
         self.n_gone = 0
-        self._judged: dict[Piece, Verdict] = {}
+        self._checked: dict[Piece, CheckedParts] = {}
         """What becomes of the parts of candidates that were tested since the groups were divided last."""
         if rule.leaves_rows_out and self.n_groups > 1:
             whole = Parts(np.arange(n), of_row, self._add_up(np.arange(n), of_row), NOBODY, 0)
-            self._leave_out(*rule.judge([whole], people))
+            self._leave_out(*rule.check_parts([whole], people))
 
     @property
     def most_at_once(self) -> int:
@@ -142,8 +142,8 @@ class HeldGroups:
         self.n_touched = 0
 
     def hold(self, asked: Mapping[int, Candidate]) -> Mapping[int, bool]:
-        found = self.rule.judge([self._divide(one) for one in asked.values()], self.people)
-        self._judged |= zip((one.piece for one in asked.values()), found, strict=True)
+        found = self.rule.check_parts([self._divide(one) for one in asked.values()], self.people)
+        self._checked |= zip((one.piece for one in asked.values()), found, strict=True)
         return {number: one.holds(self.rule) for number, one in zip(asked, found, strict=True)}
 
     def _divide(self, candidate: Candidate) -> Parts:
@@ -161,9 +161,9 @@ class HeldGroups:
         """The rows of each part."""
         return np.bincount(part, self.weight[rows] if len(self.weight) else None).astype(np.int64)
 
-    def _leave_out(self, verdict: Verdict) -> None:
-        self.is_gone[verdict.failing()] = True
-        self.n_gone = verdict.n_rows
+    def _leave_out(self, found: CheckedParts) -> None:
+        self.is_gone[found.failing()] = True
+        self.n_gone = found.n_rows
 
     def _rows_in(self, piece: Piece) -> NDArray[np.uint32]:
         below = [int(self.below[piece.axis][code - 1]) if code else 0 for code in (piece.low, piece.high)]
@@ -171,9 +171,9 @@ class HeldGroups:
 
     def take(self, number: int, candidate: Candidate) -> None:  # noqa: ARG002 - it is the one of these parts
         a, piece = candidate.piece.axis, candidate.piece
-        if (verdict := self._judged.get(piece)) is not None and self.rule.leaves_rows_out:
-            self._leave_out(verdict)
-        self._judged.clear()
+        if (found := self._checked.get(piece)) is not None and self.rule.leaves_rows_out:
+            self._leave_out(found)
+        self._checked.clear()
         inside = self._rows_in(piece)
         first, after = self.offered.first[a], self.offered.first[a + 1]
         self.n_groups, self.n_touched = split_groups(
@@ -319,8 +319,8 @@ class CountedGroups:
         """Which groups stand; ``mesh`` is that of the grid's pieces."""
         stands = [np.zeros(size, dtype=np.bool_) for size in mesh.size]
         n_groups, is_there = 0, self._nobody()
-        for counts, verdict in self._judge_slices(SlicePlan.of_all(mesh, most_cells(mesh, self.memory))):
-            standing = np.flatnonzero(~verdict.fails)
+        for counts, found in self._check_slices(SlicePlan.of_all(mesh, most_cells(mesh, self.memory))):
+            standing = np.flatnonzero(~found.fails)
             n_groups += len(standing)
             for own, places in zip(stands, mesh.places(counts.cells()[standing]).T, strict=True):
                 own[places] = True
@@ -463,25 +463,25 @@ class CountedGroups:
             waiting += plan.rest(counts)
             yield counts
 
-    def _judge_slices(
+    def _check_slices(
         self, plan: SlicePlan, note: NDArray[np.bool_] | None = None
-    ) -> Iterator[tuple[CellCounts, Verdict]]:
+    ) -> Iterator[tuple[CellCounts, CheckedParts]]:
         """The cells of a slice as groups, and which of them fail."""
         for counts in self._count_slice(plan):
             if counts.n:
                 cells = np.arange(counts.n)
                 parts = Parts(cells, cells, counts.n_rows(), NOBODY, 0)
-                (verdict,) = self.rule.judge([parts], self._people_of(counts), note)
-                yield counts, verdict
+                (found,) = self.rule.check_parts([parts], self._people_of(counts), note)
+                yield counts, found
 
     def _hold_in_slices(self, candidate: Candidate) -> bool:
         """Would all groups satisfy the rule with a candidate, but for those that may be left out?"""
         plan, rule = self._slice_of(candidate), self.rule
         if not rule.leaves_rows_out:
-            return all(verdict.holds(rule) for _, verdict in self._judge_slices(plan))
+            return all(found.holds(rule) for _, found in self._check_slices(plan))
         is_out, n_rows = self._nobody(), 0
-        for _, verdict in self._judge_slices(SlicePlan.of_all(plan.mesh, plan.most), is_out):
-            n_rows += verdict.n_rows
+        for _, found in self._check_slices(SlicePlan.of_all(plan.mesh, plan.most), is_out):
+            n_rows += found.n_rows
         return n_rows == 0 or rule.may_leave_out(n_rows, int(is_out.sum()))
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import number_of
 from sfumato.policy.document import Policy
+from sfumato.policy.output import Form
 from sfumato.release.query.answers import Answer, QueriedRelease, parse_question, query
 
 FORMAT = 1
@@ -35,6 +36,7 @@ class ExplainedAnswer:
     is_private: bool
     left_out: int
     notes: tuple[str, ...] = ()
+    is_sampled: bool = False
 
     @property
     def is_count(self) -> bool:
@@ -44,6 +46,8 @@ class ExplainedAnswer:
     def how(self) -> str:
         """How it was found, in words."""
         if self.is_private:
+            if self.is_sampled:
+                return "an estimate of the published rows, which were drawn at random: of the table nothing is certain"
             return "an estimate from counts with noise, of which nothing is certain"
         sure, possible = int(self.rows.low or 0), int(self.rows.high or 0)  # type: ignore[arg-type]
         if not possible:
@@ -121,6 +125,7 @@ def ask(release: QueriedRelease, question: str) -> ExplainedAnswer:
         release.policy.is_private,
         left_out,
         tuple(_notes(release.policy, function, column)),
+        release.policy.method.form is Form.SAMPLE,
     )
 
 

@@ -113,6 +113,7 @@ def _template() -> jinja2.Template:
         lost_bar=draw_lost,
         told=_list_parts,
         is_nodes=lambda compared: isinstance(compared, ComparedNodes),
+        has_levels=lambda nodes: any(word.startswith("level") for word, _ in nodes.levels),
     )
 
 

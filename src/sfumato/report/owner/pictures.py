@@ -13,8 +13,9 @@ from sfumato.report.owner.compared import ComparedNodes, ComparedNumbers
 from sfumato.report.svg import shorten, tag
 
 LINE, WIDTH = 20.0, 640.0
-LABELS, BARS, COUNTS = 130.0, 165.0, 100.0
-LONGEST_LABEL = 20
+LABELS = 130.0
+CHARACTER = 7.2  # about the width of one of a label
+LONGEST_LABEL = 18
 REASONS = {
     "few": "other columns left too few rows alike",
     "rare": "values too rare in the whole table",
@@ -36,11 +37,18 @@ LOST_WIDTH = 300.0
 def draw_nodes(compared: ComparedNodes) -> Markup:
     """Two bars for each node: its rows before, and after: solid where they surely are its, light where they may be."""
     most = max((max(node.before, node.expected) for node in compared.nodes), default=1) or 1
-    parts = [
-        tag("text", "before", x=LABELS, y=12, class_="axis"),
-        tag("text", "after", x=LABELS + BARS + COUNTS, y=12, class_="axis"),
+    counts = [
+        f"{node.before:,}" + (f" \N{MINUS SIGN} {node.left_out:,}" if node.left_out else "")
+        for node in compared.nodes
     ]
-    for at, node in enumerate(compared.nodes):
+    room = CHARACTER * max([10, *map(len, counts)]) + 14  # behind the bars before; those after have no minus
+    bars = (WIDTH - LABELS - room - CHARACTER * max(10, len(f"{most:,.0f}"))) / 2
+    left, right = LABELS, LABELS + bars + room
+    parts = [
+        tag("text", "before", x=left, y=12, class_="axis"),
+        tag("text", "after", x=right, y=12, class_="axis"),
+    ]
+    for at, (node, count) in enumerate(zip(compared.nodes, counts, strict=True)):
         y, text = 20 + LINE * at, NAMES.get(node.label, node.label or "")
         style = "label soft" if node.label is None else "label"
         about = tag(
@@ -48,10 +56,8 @@ def draw_nodes(compared: ComparedNodes) -> Markup:
             f"{shorten(text, 200)}: {node.before:,} rows before, of which {node.left_out:,} were left out; after, "
             f"{node.certain:,} for certain and {node.expected:,.0f} to be expected",
         )
-        count = f"{node.before:,}" + (f" \N{MINUS SIGN} {node.left_out:,}" if node.left_out else "")
-        left, right = LABELS, LABELS + BARS + COUNTS
         before, gone, certain, expected = (
-            BARS * n / most for n in (node.before, node.left_out, node.certain, node.expected)
+            bars * n / most for n in (node.before, node.left_out, node.certain, node.expected)
         )
         parts += [
             tag("text", about, shorten(text, LONGEST_LABEL), x=LABELS - 8, y=y + 14, text_anchor="end", class_=style),

@@ -186,6 +186,8 @@ class RunFigures:
     is_own: bool
     sha256: str | None
     histogram: tuple[RiskBin, ...] = ()
+    side_people: int | None = None
+    """People of the side table, if risk counts them and not rows."""
 
     @property
     def is_above_one(self) -> bool:
@@ -214,6 +216,7 @@ class RunFigures:
                 RiskBin(_number(each["at most"]), _whole(each["raw"]), _whole(each["published"]))
                 for each in given.get("histogram", ())
             ),
+            side_people=_whole(side["people"]) if "people" in side else None,
         )
 
 
@@ -254,6 +257,10 @@ def _check_figures(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
           if figures.is_own != (options.side_table is None) else []),
         *(["the histogram of risk is of other rows"] if not _fits_rows(figures) else []),
         *(["the greatest risk is above what the policy allows"] if _is_above_limit(figures, options) else []),
+        *(["they count people, and the policy counts rows"]
+          if figures.side_people is not None and boxes.policy.person is None else []),
+        *(["they count rows, and the policy counts people"]
+          if figures.is_own and figures.side_people is None and boxes.policy.person is not None else []),
         *(["the table itself lacks a row"] if figures.is_own and figures.lacking else []),
         *(["the table itself has another number of rows"]
           if figures.is_own and options.private is None and figures.side_rows != found.rows else []),

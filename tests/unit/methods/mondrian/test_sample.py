@@ -228,7 +228,7 @@ def test_a_leaf_stays_a_leaf():
 
 # ---- pruning ---------------------------------------------------------------------------------------
 
-REQUIREMENTS = {
+REQUIREMENTS: dict[str, list[Any]] = {
     "k": [KAnonymity(4)],
     "entropy": [EntropyDiversity(2.2, of="s")],
     "recursive": [RecursiveDiversity(2, 3, of="s")],
