@@ -197,9 +197,8 @@ def count_release(given: Any, *, table: Any, population: Any, reading: Reading) 
     if table is not None:
         source, recoded, person = _count_again(release, rows, columns, table, reading)
     elif unit is not None:
-        notes.append(
-            "Groups count rows: the release does not say whose they are. Name the raw table (--table) to count people."
-        )
+        way_out = " Name the raw table (--table) to count people." * (policy.method.form is Form.GROUPS)
+        notes.append(f"Groups count rows: the release does not say whose they are.{way_out}")
     whole, whole_recoded = None, None
     if population is not None:
         whole = _open_population(population, schema, reading)
