@@ -17,16 +17,17 @@ For models and pipelines
 
 For measuring
     :func:`evaluate` trains models on what a policy would publish, and tests them on held-out rows; :func:`compare`
-    does so for many settings, and shows utility against risk.
+    does so for many settings, and shows utility against risk. :func:`risk` says how far a table or a release can be
+    traced to people.
 
 For checking
     :func:`verify_folder` and :func:`verify_table` check a release, or a table of any other tool, by its rows.
 
 The packages, from the top down; an import goes down this list only: ``cli``, one function for each command;
-``publishing``, the one path, and ``checking``; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``;
-``methods`` (Mondrian, specialization, risk-utility) and ``verify``, which never meet; ``engines`` and ``privacy``;
-``release``; ``recoding``; ``encoding``; ``table``; ``policy``; ``kernels``, what compiled loops share. Each says in its
-first lines what it is for.
+``publishing``, the one path, and ``checking``; ``profiling``, ``comparison``, ``examples``; ``report``; ``evaluation``
+and ``risk``, strangers to each other; ``methods`` (Mondrian, specialization, risk-utility) and ``verify``, which never
+meet; ``engines`` and ``privacy``; ``release``; ``recoding``; ``encoding``; ``table``; ``policy``; ``kernels``, what
+compiled loops share. Each says in its first lines what it is for.
 """
 
 from __future__ import annotations
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
     from sfumato.publishing import publish
     from sfumato.recoding.tree import Recoding
     from sfumato.release.release import Release
+    from sfumato.risk.assess import risk
     from sfumato.table.reading import Reading
 
 _HOMES = {
@@ -80,6 +82,7 @@ _HOMES = {
     "evaluate": "evaluation.protocol",
     "profile": "profiling.profile",
     "publish": "publishing",
+    "risk": "risk.assess",
     "verify_folder": "checking",
     "verify_table": "checking",
 }
@@ -107,9 +110,15 @@ __all__ = [
     "evaluate",
     "profile",
     "publish",
+    "risk",
     "verify_folder",
     "verify_table",
 ]
+
+importlib.import_module("sfumato.risk")
+globals().pop(
+    "risk"
+)  # the package; imported once, it never takes the place of the function of its name again
 
 
 def __getattr__(name: str) -> Any:

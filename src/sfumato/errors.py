@@ -11,6 +11,7 @@
     │   └── NotYet             a planned option that this version lacks
     ├── PromiseError           exit 1: a requirement does not hold or cannot be met
     │   ├── RequirementUnreachable
+    │   ├── RiskTooHigh
     │   └── VerificationFailed
     └── InternalError          exit 3: a bug of ours, never the user's fault
 
@@ -100,6 +101,20 @@ class VerificationFailed(PromiseError):  # noqa: N818 - reads as a sentence
     def __init__(self, failures: Iterable[str]) -> None:
         self.failures = tuple(failures)
         super().__init__("Verification failed: " + " ".join(self.failures))
+
+
+class RiskTooHigh(PromiseError):  # noqa: N818 - reads as a sentence
+    """The largest risk is above the limit that was asked for.
+
+    >>> raise RiskTooHigh(0.5, 0.09)
+    Traceback (most recent call last):
+    ...
+    sfumato.errors.RiskTooHigh: The largest risk is 0.5, above the limit of 0.09 (--at-most).
+    """
+
+    def __init__(self, largest: float, limit: float) -> None:
+        self.largest, self.limit = largest, limit
+        super().__init__(f"The largest risk is {largest:.3g}, above the limit of {limit:g} (--at-most).")
 
 
 class BudgetExceeded(PromiseError):  # noqa: N818 - reads as a sentence

@@ -65,6 +65,7 @@ PUBLIC_NAMES: tuple[str, ...] = (
     "evaluate",
     "profile",
     "publish",
+    "risk",
     "verify_folder",
     "verify_table",
 )

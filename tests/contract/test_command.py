@@ -42,8 +42,9 @@ COMMANDS = (
     "evaluate",
     "compare",
     "generate",
+    "risk",
 )
-LATER_COMMANDS = ("risk", "serve")
+LATER_COMMANDS = ("serve",)
 PIECES = ["certificate.json", "policy.yaml", "recoding.json", "release.csv", "report.html"]
 
 

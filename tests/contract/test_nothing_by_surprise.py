@@ -22,6 +22,7 @@ WRITERS = {
     "profile": ("profile", "people.csv", "--out", "file.yaml"),
     "apply": ("apply", "release", "people.csv", "--out", "file.csv"),
     "evaluate": (*EVALUATE, "--out", "file.json"),
+    "risk": ("risk", "release", "--out", "file.json"),
     "evaluate as a table": (*EVALUATE, "--out", "file.csv"),
     "generate agrawal": ("generate", "agrawal", "--rows", 20, "--out", "file.csv"),
 }
@@ -45,7 +46,7 @@ def test_every_command_with_an_out_has_overwrite_but_the_demo_which_keeps_its_ow
     }
     writers = {name for name, known in options.items() if "--out" in known}
     assert {name for name in writers if "--overwrite" not in options[name]} == {"demo"}
-    assert writers >= {"profile", "publish", "apply", "evaluate", "compare", "generate agrawal"}
+    assert writers >= {"profile", "publish", "apply", "evaluate", "compare", "risk", "generate agrawal"}
 
 
 @pytest.mark.parametrize("name", WRITERS)

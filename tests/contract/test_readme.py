@@ -93,6 +93,7 @@ def test_the_readme_shows_how_to_set_up_and_how_to_use_it():
         "docs/differential-privacy.md",
         "docs/evaluate.md",
         "docs/queries.md",
+        "docs/risk.md",
         "docs/risk-utility.md",
         "docs/verify.md",
     ],

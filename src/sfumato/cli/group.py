@@ -22,14 +22,12 @@ COMMANDS = {
     "publish": "Make a verified release of TABLE.",
     "query": "Answer QUESTION from RELEASE, a folder, with the bounds that are certain.",
     "report": "Lay the raw table beside RELEASE, a folder, for its owner alone.",
+    "risk": "Re-identification risk of RELEASE, a folder, or with --policy of any TABLE.",
     "select": "Write the rows of RELEASE, a folder, that may match CONDITION.",
     "verify": "Re-check RELEASE, a folder, from its published rows; or with --policy any table by its cells.",
 }
 """The commands, and the first line of the help of each, which a test compares with the command's own."""
-LATER_COMMANDS = {
-    "risk": "re-identification risk and simulated attacks",
-    "serve": "the workbench in a browser",
-}
+LATER_COMMANDS = {"serve": "the workbench in a browser"}
 OTHER_WORDS = {
     "anonymize": "publish",
     "anonymise": "publish",

@@ -1,4 +1,4 @@
-"""Numbers for the distinct combinations of several columns.
+"""Numbers for the texts of columns, and for the distinct combinations of several columns.
 
 ``verify`` has a function of its own: it must not share this one's mistakes.
 """
@@ -54,6 +54,21 @@ def number_combinations(columns: Sequence[NDArray[Any]], *, in_order: bool = Tru
             key, n_keys = _number_values(key, in_order=in_order)
         key, n_keys = key * n_codes + codes, n_keys * n_codes
     return NumberedRows(*_number_values(key, in_order=in_order))
+
+
+def number_texts(*columns: Any) -> Ints:
+    """The cells of columns, one after the other, as numbers that are equal where their texts are; missing is empty.
+
+    >>> number_texts(pa.array(["5", None]), pa.array([5.0, 7.0])).tolist()
+    [0, 1, 0, 2]
+    """
+    cells = [
+        chunk.cast(pa.string()).fill_null("")
+        for column in columns
+        for chunk in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
+    ]
+    encoded = pa.chunked_array(cells, pa.string()).combine_chunks().dictionary_encode()
+    return np.asarray(encoded.indices).astype(np.int64)
 
 
 def _encode(column: NDArray[Any], *, in_order: bool) -> tuple[Ints, int]:

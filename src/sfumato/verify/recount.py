@@ -56,13 +56,17 @@ class RawTable:
         }
         for name in sorted(needed - {*source.names}):
             raise TableError(f"{source.where} has no column {name!r}, which is needed to count people.")
-        attribute = policy.schema[unit]
-        people = values_of(source.column(unit), Attribute(unit, Role.SENSITIVE, attribute.kind))
-        if people.null_count:
-            raise TableError(
-                f"Column {unit!r}, the unit, is missing in {number_of(people.null_count, 'row')} of {source.where}."
-            )
-        return cls(source, unit, people.indices.to_numpy(zero_copy_only=False).astype(np.int64))
+        return cls(source, unit, number_people(source, policy.schema[unit]))
+
+
+def number_people(source: Source, unit: Attribute) -> Ints:
+    """The number of each row's person; a TableError if some rows do not say whose they are."""
+    people = values_of(source.column(unit.name), Attribute(unit.name, Role.SENSITIVE, unit.kind))
+    if people.null_count:
+        raise TableError(
+            f"Column {unit.name!r}, the unit, is missing in {number_of(people.null_count, 'row')} of {source.where}."
+        )
+    return np.asarray(people.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed: Claims) -> Iterator[Check]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from sfumato.errors import InputError, did_you_mean, number_of, short
@@ -13,7 +10,7 @@ from sfumato.methods.lost.reasons import GroupedRows
 from sfumato.policy.output import Form
 from sfumato.recoding.recoder import Recoder
 from sfumato.release.release import Release
-from sfumato.table.combinations import number_combinations
+from sfumato.table.combinations import number_combinations, number_texts
 from sfumato.table.source import Source
 from sfumato.table.stored import FiledRows
 
@@ -54,7 +51,7 @@ def group_published(release: Release, source: Source) -> GroupedRows:
     rows = release.rows
     published = rows.load(names) if isinstance(rows, FiledRows) else rows.select(names)
     n = source.n_rows
-    codes = [_number_texts(recoded[name], published.column(name)) for name in names]
+    codes = [number_texts(recoded[name], published.column(name)) for name in names]
     both = number_combinations(codes, in_order=False)
     key, other = both.number[:n], both.number[n:]
     room = np.bincount(other, minlength=both.n)
@@ -67,14 +64,3 @@ def group_published(release: Release, source: Source) -> GroupedRows:
     rank = np.arange(n) - np.searchsorted(in_order, in_order)
     found = np.sort(order[rank < room[in_order]])
     return GroupedRows.of_rows(release.recoding.axes, ends.take(found), found, n)
-
-
-def _number_texts(*columns: Any) -> Ints:
-    """The cells of columns as numbers, equal where their texts are."""
-    texts = [
-        cells.cast(pa.string()).fill_null("")
-        for column in columns
-        for cells in (column.chunks if isinstance(column, pa.ChunkedArray) else [column])
-    ]
-    encoded = pa.chunked_array(texts, pa.string()).combine_chunks().dictionary_encode()
-    return np.asarray(encoded.indices).astype(np.int64)
