@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from sfumato.errors import HierarchyError, TableError
 from sfumato.policy.hierarchy.declarations import Mask, NumberRanges
 from sfumato.policy.hierarchy.files import ROOT, Label
-from sfumato.policy.hierarchy.library.codes import Codes
+from sfumato.policy.hierarchy.library.codes import LibraryCodes
 from sfumato.policy.hierarchy.tree import Hierarchy
 from sfumato.policy.options.risk_utility import DEPTH, HARMONIC, INVERSE, LOG, MODEL_2, Utility, Weights
 from sfumato.policy.schema import Attribute, Kind
@@ -212,7 +212,7 @@ def values_of(cells: pa.DictionaryArray, attribute: Attribute) -> Any:
 def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hierarchy:
     """A hierarchy with a node for each label, at its depth, and below the root a value of every length that may occur."""
     shown = [label for label in labels if isinstance(label, str) and label != ROOT]
-    if isinstance(attribute.hierarchy, Codes):
+    if isinstance(attribute.hierarchy, LibraryCodes):
         return _open_codes(attribute.hierarchy, {*values, *shown})
     if not isinstance(attribute.hierarchy, Mask):
         known = attribute.build_hierarchy(values).labels[1:]
@@ -225,7 +225,7 @@ def _open_tree(attribute: Attribute, labels: Iterable[Cell], values: Any) -> Hie
     return attribute.build_hierarchy(sorted({*values, *stand_ins, *strangers}))
 
 
-def _open_codes(codes: Codes, labels: Iterable[str]) -> Hierarchy:
+def _open_codes(codes: LibraryCodes, labels: Iterable[str]) -> Hierarchy:
     """The tree of these labels, and below the root a value of every depth that may occur."""
     paths = {path for label in labels if (path := codes.path_to(label))}
     inner = {path[:n] for path in paths for n in range(1, len(path))}

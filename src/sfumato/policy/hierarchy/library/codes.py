@@ -19,7 +19,7 @@ from sfumato.policy.hierarchy.declaration import (
 from sfumato.policy.hierarchy.declarations import Given, Intervals
 from sfumato.policy.hierarchy.files import ROOT
 from sfumato.policy.hierarchy.grid import NumberGrid, read_finite
-from sfumato.policy.hierarchy.library.entries import CodeRule, Entry, NumberRule, find_entry
+from sfumato.policy.hierarchy.library.entries import CodeRule, IntervalRule, LibraryEntry, find_entry
 from sfumato.policy.hierarchy.tree import Hierarchy, Nodes
 from sfumato.policy.kinds import Kind
 
@@ -42,9 +42,9 @@ def declare_from_library(name: object) -> Declaration:
     entry = find_entry(name)
     if isinstance(entry.form, Hierarchy):
         return ListedValues(entry.form, name=entry.name)
-    if isinstance(entry.form, NumberRule):
+    if isinstance(entry.form, IntervalRule):
         return AgeGroups(entry.form.widths, name=entry.name)
-    return Codes(entry.name)
+    return LibraryCodes(entry.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class AgeGroups(Intervals):
     @property
     def bounds(self) -> tuple[float, float]:
         rule = find_entry(self.name).form
-        assert isinstance(rule, NumberRule)
+        assert isinstance(rule, IntervalRule)
         return rule.bounds
 
     def make_grid(self, column: DeclaredColumn) -> NumberGrid:  # noqa: ARG002 - its own bounds count
@@ -92,12 +92,12 @@ class AgeGroups(Intervals):
 
 
 @dataclass(frozen=True, slots=True)
-class Codes(Declaration):
+class LibraryCodes(Declaration):
     """Codes below the blocks and prefixes that they belong to. The tree is made of the codes of a table.
 
     >>> from sfumato.policy.schema import Attribute
     >>> zip_code = Attribute("zip", "quasi-identifier")
-    >>> Codes("us-zip").build(zip_code, ["53715", "53703", "03601"]).as_tree()["*"]["5****"]
+    >>> LibraryCodes("us-zip").build(zip_code, ["53715", "53703", "03601"]).as_tree()["*"]["5****"]
     {'537**': ['53703', '53715']}
     """
 
@@ -132,10 +132,10 @@ class Codes(Declaration):
         return name_values(column)
 
     @property
-    def as_given(self) -> Codes:
+    def as_given(self) -> LibraryCodes:
         return replace(self, n_hidden=0)
 
-    def coarsen(self, level: object) -> Codes:
+    def coarsen(self, level: object) -> LibraryCodes:
         levels = find_entry(self.name).levels
         return replace(self, n_hidden=check_level(level, levels, len(levels)))
 
@@ -159,7 +159,7 @@ class Codes(Declaration):
     def path_to(self, label: str) -> Path | None:
         """The labels from the root down to this one, which may stand for several codes; None if it is none of it.
 
-        >>> Codes("icd9").path_to("250.*")[2:]
+        >>> LibraryCodes("icd9").path_to("250.*")[2:]
         ('249-259 Diseases of other endocrine glands', '250.*')
         """
         path = find_path_to(self.name, label)
@@ -270,7 +270,7 @@ def _paths_of_constants(name: str) -> dict[str, Path]:
     return known
 
 
-def _rule_of(entry: Entry) -> CodeRule:
+def _rule_of(entry: LibraryEntry) -> CodeRule:
     assert isinstance(entry.form, CodeRule)
     return entry.form
 
@@ -279,7 +279,7 @@ __all__ = [
     "OTHER",
     "WORD",
     "AgeGroups",
-    "Codes",
+    "LibraryCodes",
     "ListedValues",
     "declare_from_library",
     "find_path",

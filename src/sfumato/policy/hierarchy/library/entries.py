@@ -61,7 +61,7 @@ NAMES = tuple(FILES)
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CodeBlock:
     """Ranges of codes that have a title; ``path`` are its label and those above it, from the coarsest down."""
 
     ranges: tuple[tuple[str, str], ...]
@@ -75,7 +75,7 @@ class Block:
     def holds(self, code: str) -> bool:
         """Does a code begin within one of the ranges? Letters stand for letters only, and digits for digits.
 
-        >>> block = Block((("C76", "C80"),), ("Neoplasms",))
+        >>> block = CodeBlock((("C76", "C80"),), ("Neoplasms",))
         >>> block.holds("C789"), block.holds("C7A1")
         (True, False)
         """
@@ -105,12 +105,12 @@ class CodeRule:
 
     match: re.Pattern[str]
     rewrite: tuple[tuple[re.Pattern[str], str], ...]
-    blocks: tuple[Block, ...]
+    blocks: tuple[CodeBlock, ...]
     prefixes: tuple[Prefix, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class NumberRule:
+class IntervalRule:
     """Widths of numbers between bounds."""
 
     bounds: tuple[float, float]
@@ -118,7 +118,7 @@ class NumberRule:
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class LibraryEntry:
     """A hierarchy of the library.
 
     ``words`` are parts of the names that such columns have, and values that ``tells`` need no name to be known by.
@@ -131,10 +131,10 @@ class Entry:
     words: tuple[str, ...]
     tells: bool
     levels: tuple[str, ...]
-    form: Hierarchy | CodeRule | NumberRule
+    form: Hierarchy | CodeRule | IntervalRule
 
 
-def find_entry(name: object) -> Entry:
+def find_entry(name: object) -> LibraryEntry:
     """The hierarchy of that name.
 
     >>> find_entry("us-states").levels
@@ -147,22 +147,24 @@ def find_entry(name: object) -> Entry:
 
 
 @lru_cache(maxsize=len(NAMES))
-def _read_entry(name: str) -> Entry:
+def _read_entry(name: str) -> LibraryEntry:
     given = _read_file(FILES[name])
     if "values" in given:
         outline = tuple(given["outline"])
-        form: Hierarchy | CodeRule | NumberRule = _read_values(given, given.get("names", {}).get(name, 1) - 1)
+        form: Hierarchy | CodeRule | IntervalRule = _read_values(
+            given, given.get("names", {}).get(name, 1) - 1
+        )
         levels = (given["level"], *reversed(outline))
     elif "intervals" in given:
         low, high = given["bounds"]
-        form = NumberRule((low, high), tuple(given["intervals"]))
+        form = IntervalRule((low, high), tuple(given["intervals"]))
         levels = tuple(str(width) for width in form.widths)
     else:
         form = _read_codes(given)
         below = dict.fromkeys(prefix.level for prefix in form.prefixes)
         levels = (given["level"], *reversed((*given["outline"], *below)))
     about = {key: str(given[key]) for key in ("title", "source", "licence")}
-    return Entry(
+    return LibraryEntry(
         name, **about, words=tuple(given["words"]), tells=bool(given["tells"]), levels=levels, form=form
     )
 
@@ -202,10 +204,10 @@ def _read_outline(text: str) -> list[tuple[str, ...]]:
     return found
 
 
-def _read_block(path: tuple[str, ...]) -> Block:
+def _read_block(path: tuple[str, ...]) -> CodeBlock:
     given, _ = path[-1].split(" ", 1)
     ranges = (each.split("-") for each in given.split(","))
-    return Block(tuple((first, last) for first, last in ranges), tuple(map(_label_of, path)))
+    return CodeBlock(tuple((first, last) for first, last in ranges), tuple(map(_label_of, path)))
 
 
 def _label_of(line: str) -> str:
@@ -223,4 +225,4 @@ def _shape_of(code: str) -> str:
     return "".join("9" if character.isdigit() else "A" for character in code)
 
 
-__all__ = ["FILES", "NAMES", "Block", "CodeRule", "Entry", "NumberRule", "Prefix", "find_entry"]
+__all__ = ["FILES", "NAMES", "CodeBlock", "CodeRule", "IntervalRule", "LibraryEntry", "Prefix", "find_entry"]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.policy.hierarchy.library.codes import OTHER, find_path
-from sfumato.policy.hierarchy.library.entries import NAMES, CodeRule, Entry, find_entry
+from sfumato.policy.hierarchy.library.entries import NAMES, CodeRule, LibraryEntry, find_entry
 from sfumato.policy.hierarchy.tree import Hierarchy
 
 LEAST_KNOWN = 0.95
@@ -64,12 +64,12 @@ def proposals(column: str, values: Sequence[Any]) -> list[Proposal]:
     )
 
 
-def _rank(entry: Entry, words: frozenset[str]) -> int:
+def _rank(entry: LibraryEntry, words: frozenset[str]) -> int:
     """How well a name fits: the words of a hierarchy are in order, the most telling one first."""
     return min((place for place, word in enumerate(entry.words) if word in words), default=0)
 
 
-def _try(entry: Entry, words: frozenset[str], values: Sequence[Any]) -> Proposal | None:
+def _try(entry: LibraryEntry, words: frozenset[str], values: Sequence[Any]) -> Proposal | None:
     is_named = not words.isdisjoint(entry.words)
     if not values or not (is_named or (entry.tells and len(values) >= LEAST_VALUES)):
         return None
@@ -80,7 +80,7 @@ def _try(entry: Entry, words: frozenset[str], values: Sequence[Any]) -> Proposal
     return Proposal(entry.name, share, is_named)
 
 
-def _count_known(entry: Entry, values: Sequence[Any]) -> int:
+def _count_known(entry: LibraryEntry, values: Sequence[Any]) -> int:
     form = entry.form
     if isinstance(form, (Hierarchy, CodeRule)):
         texts = [value for value in values if isinstance(value, str)]

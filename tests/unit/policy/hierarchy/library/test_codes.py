@@ -10,7 +10,7 @@ import pytest
 from sfumato.errors import HierarchyError
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy.builders import declare
-from sfumato.policy.hierarchy.library.codes import Codes, find_path, find_path_to
+from sfumato.policy.hierarchy.library.codes import LibraryCodes, find_path, find_path_to
 from sfumato.policy.hierarchy.library.entries import NAMES, CodeRule, find_entry
 from sfumato.policy.schema import Attribute, Kind
 
@@ -154,7 +154,7 @@ def test_nothing_below_a_level_is_left_of_a_coarser_one(name, level, shown):
 @pytest.mark.parametrize("level", ["chapters", 5, -1, True, None, 1.5])
 def test_a_level_that_is_none_is_refused_with_those_that_are(level):
     with pytest.raises(HierarchyError, match="one of code, subcategory, category, block, chapter"):
-        Codes("icd9").coarsen(level)
+        LibraryCodes("icd9").coarsen(level)
 
 
 def test_lists_are_cut_by_name_or_number_and_keep_their_own_name():

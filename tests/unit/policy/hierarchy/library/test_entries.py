@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from sfumato.errors import HierarchyError
-from sfumato.policy.hierarchy.library.entries import FILES, NAMES, CodeRule, NumberRule, find_entry
+from sfumato.policy.hierarchy.library.entries import FILES, NAMES, CodeRule, IntervalRule, find_entry
 from sfumato.policy.hierarchy.tree import Hierarchy
 
 FOLDER = files("sfumato.policy.hierarchy.library")
@@ -211,6 +211,6 @@ def test_the_restricted_areas_are_the_seventeen_that_hhs_prints():
 
 def test_ages_go_from_0_to_120_by_widths_that_divide_each_other():
     ages = find_entry("ages").form
-    assert isinstance(ages, NumberRule)
+    assert isinstance(ages, IntervalRule)
     assert (ages.bounds, ages.widths) == ((0, 120), (5, 10, 20))
     assert all(120 % width == 0 for width in ages.widths)
