@@ -34,8 +34,8 @@ class MondrianOfPeople(naive.Mondrian):
     """The naive twin of Mondrian, whose groups count people."""
 
     def __init__(self, people: Sequence[Any], *given: Any, **options: Any) -> None:
-        self.people = people
         super().__init__(*given, **options)
+        self.people = people
 
     def is_allowed(self, members: Sequence[int]) -> bool:
         return all(people_satisfy(members, self.rows, self.people, item) for item in self.requirements)

@@ -394,8 +394,6 @@ def _check_suppress(policy: UncheckedPolicy) -> None:
         raise Misfit(("suppress",), objection)
     if not policy.suppress.leaves_rows_out:
         return
-    if policy.unit is not None and policy.unit.is_person:
-        raise Misfit(("suppress",), "it counts rows, and unit counts people; leave out one of the two.")
     if any(isinstance(item, TCloseness) for item in policy.requirements):
         raise Misfit(
             ("suppress",),

@@ -15,6 +15,7 @@ from sfumato.encoding.slices import Slices
 from sfumato.errors import InternalError
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.spans import pack_cells, unpack_spans
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.begun_tree import find_leaf_bounds
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
 from sfumato.methods.mondrian.levels import MISSING_KEY, AxisLevels, GroupLabels, NumberLevels, TreeLevels
@@ -30,7 +31,13 @@ BLOCK_ROWS = 1 << 20
 
 
 def refine_block(
-    grower: TreeGrower, nodes: Nodes, covers: Ints, known: NodeRange, problem: Problem, *, allowance: int = 0
+    grower: TreeGrower,
+    nodes: Nodes,
+    covers: Ints,
+    known: NodeRange,
+    problem: Problem,
+    *,
+    allowance: Allowance = NOTHING,
 ) -> tuple[Nodes, Ints]:
     """The tree of a block and its covers, or the list in its place, with its cells behind its covers.
 

@@ -20,6 +20,7 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
 from sfumato.methods.mondrian.sample import LeafStatistics
 from sfumato.methods.mondrian.statistics import GroupStatistics
+from sfumato.methods.people import NOBODY
 from sfumato.policy.document import Policy
 from sfumato.recoding.statistics import OneGroup
 from sfumato.table.spill import Spill
@@ -219,3 +220,35 @@ class Summary:
     def merge(self, other: Summary) -> None:
         """Add the rows of another state."""
         self.group.merge(other.group)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PersonPlan:
+    """Gather whose each row is, of rows that are few; ``column`` has the number of its person."""
+
+    column: int
+    n_bytes: int = 0
+
+    def new(self, _room: int, _spill: Spill | None) -> Owners:
+        """No row yet."""
+        return Owners(self.column)
+
+    def answer(self, state: Owners) -> Codes:
+        """The person of each row."""
+        return np.concatenate([NOBODY, *state.found])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Owners:
+    """The state of a ``PersonPlan``."""
+
+    column: int
+    found: list[Codes] = field(default_factory=list)
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        self.found.append(block.rows[:, self.column].copy())
+
+    def merge(self, other: Owners) -> None:
+        """Add the rows of another state."""
+        self.found.extend(other.found)

@@ -18,7 +18,8 @@ from sfumato.engines.counts import Counts
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.methods.mondrian.kernels.problem import Rules, SensitiveRules, table, work_of
+from sfumato.methods.mondrian.allowances import pays
+from sfumato.methods.mondrian.kernels.problem import Leaving, Rules, SensitiveRules, table, work_of
 from sfumato.methods.mondrian.kernels.statistics import fill_holds
 from sfumato.table.combinations import LARGEST_KEY
 from sfumato.table.spill import Spill
@@ -162,6 +163,13 @@ class PeopleStatistics:
                 _add_moments(found.moments[:, r], group, code)
         return found
 
+    def count(self, number: int, parts: Flags) -> int:
+        """The people of some of the parts that were asked for as number so many, together."""
+        asked = self.plan.asked[number]
+        group_of = np.where(parts, 0, -1)
+        walked = self._walk(self.counts[number][0], group_of, asked.n_parts, 1)
+        return sum(len(group) for group, _ in walked)
+
     @staticmethod
     def _walk(counts: Counts, group_of: Ints, n_parts: int, n_codes: int) -> Iterator[tuple[Ints, Ints]]:
         """The group and the code of each person, or pair, some at a time: once in each group."""
@@ -225,11 +233,28 @@ class PartsOfPeople:
             yield self.n_people, sensitive._replace(people=None, **none)
 
 
+class Standing(NamedTuple):
+    """Which children satisfy the requirement alone, and do the others together, if there are any?
+
+    ``may_go``: have these few enough people to be left out, as far as people count?
+    """
+
+    stands: Flags
+    rest_holds: bool
+    may_go: bool = True
+
+
 class Candidate(NamedTuple):
-    """A split that may be taken: its parts, and the rows of each; no parts if it is known that they hold."""
+    """A split that may be taken: its parts, and the rows of each; no parts if it is known that they hold.
+
+    leaves    the last part is left out, and so its people must be few
+    leaving   parts that fail may be left out if that pays; which of them stand is written there
+    """
 
     parts: AxisParts | None
     sizes: Ints
+    leaves: bool = False
+    leaving: Leaving | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -239,6 +264,8 @@ class PeopleAsker:
     rules: Rules
     greatest: Sequence[int]
     n_rows: int
+    most_people: int = 0
+    """People who may have a row left out."""
 
     def are_told_by_rows(self, sizes: Ints) -> bool:
         """Do parts of so many rows each satisfy the requirement, whoever is in them? No parts do."""
@@ -250,6 +277,31 @@ class PeopleAsker:
         counts_values = len(sensitive.values) or len(sensitive.variance)
         return not counts_values and bool(np.all(sizes >= sensitive.people.enough))
 
+    def is_known_to_hold(self, one: Candidate) -> bool:
+        """Is a candidate allowable, as far as its rows tell?"""
+        if one.parts is None:
+            return True
+        if one.leaves:
+            return int(one.sizes[-1]) <= self.most_people and self.are_told_by_rows(one.sizes[:-1])
+        if not self.are_told_by_rows(one.sizes):
+            return False
+        if one.leaving is not None:
+            one.leaving.stands[:] = True
+        return True
+
+    def holds(self, one: Candidate, found: PeopleStatistics, number: int) -> bool:
+        """Is a candidate allowable, by the people of its parts?"""
+        told = found.describe(number)
+        alone = told.hold(self.rules)
+        if one.leaves:
+            return bool(alone[:-1].all()) and int(told.n_people[-1]) <= self.most_people
+        if one.leaving is None:
+            return bool(alone.all())
+        one.leaving.stands[:] = alone
+        if alone.all():
+            return True
+        return pays(one.leaving, one.sizes) and found.count(number, ~alone) <= self.most_people
+
     def first_that_holds(
         self, candidates: Sequence[Candidate]
     ) -> Generator[PeoplePlan, PeopleStatistics, int | None]:
@@ -259,13 +311,12 @@ class PeopleAsker:
             some = candidates[at : at + n]
             asked: list[AxisParts] = []
             for one in some:  # up to the first that is known to hold
-                if one.parts is None or self.are_told_by_rows(one.sizes):
+                if one.parts is None or self.is_known_to_hold(one):
                     break
                 asked.append(one.parts)
             if asked:
                 found = yield self.plan(asked)
-                holds = (found.describe(i).hold(self.rules).all() for i in range(len(asked)))
-                first = next((i for i, own in enumerate(holds) if own), None)
+                first = next((i for i in range(len(asked)) if self.holds(some[i], found, i)), None)
                 found.discard()
                 if first is not None:
                     return at + first
@@ -278,15 +329,22 @@ class PeopleAsker:
         """Count the people in these parts."""
         return PeoplePlan(self.rules, self.greatest, self.n_rows, asked)
 
+    def plan_of_people(self, parts: AxisParts) -> PeoplePlan:
+        """Count nothing but the people in these parts."""
+        sensitive = self.rules.sensitive
+        assert sensitive is not None
+        none = sensitive._replace(values=sensitive.values[:0], variance=sensitive.variance[:0])
+        return PeoplePlan(self.rules._replace(sensitive=none), self.greatest, self.n_rows, [parts])
+
     def find_standing(
         self, children: Sequence[tuple[AxisParts, Ints]]
-    ) -> Generator[PeoplePlan, PeopleStatistics, list[tuple[Flags, bool]]]:
-        """For each axis: which children satisfy the requirement alone, and do the others together, if there are any?
+    ) -> Generator[PeoplePlan, PeopleStatistics, list[Standing]]:
+        """Which children of each axis satisfy the requirement.
 
         children   of each axis, the part of each child being its place, and their rows
         """
-        stands: list[tuple[Flags, bool] | None] = [
-            (np.ones(len(rows), dtype=np.bool_), True) if self.are_told_by_rows(rows) else None
+        stands: list[Standing | None] = [
+            Standing(np.ones(len(rows), dtype=np.bool_), True) if self.are_told_by_rows(rows) else None
             for _, rows in children
         ]
         open_ones = [i for i, own in enumerate(stands) if own is None]
@@ -295,8 +353,12 @@ class PeopleAsker:
             found = yield self.plan(asked)
             for number, i in enumerate(open_ones):
                 alone = found.describe(number).hold(self.rules)
-                rest = np.where(alone, -1, 0)
-                rest_holds = alone.all() or bool(found.describe(number, rest).hold(self.rules)[0])
-                stands[i] = alone, bool(rest_holds)
+                if alone.all():
+                    stands[i] = Standing(alone, True)
+                    continue
+                rest = found.describe(number, np.where(alone, -1, 0))
+                stands[i] = Standing(
+                    alone, bool(rest.hold(self.rules)[0]), int(rest.n_people[0]) <= self.most_people
+                )
             found.discard()
         return [own for own in stands if own is not None]

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from sfumato.engines.protocol import Loaded
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk, Grouped
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
@@ -52,7 +53,7 @@ class GrowPiece:
     path     these splits
     begun    the upper part of the tree, if that is decided already
     refines  does a list of cells take the place of the tree where that loses less?
-    allowance   how many rows may be left out
+    allowance   what may be left out
     meter    measures the error of the groups; None: nobody asks
     """
 
@@ -63,7 +64,7 @@ class GrowPiece:
     plan: RecodingPlan
     begun: Nodes | None = None
     refines: bool = False
-    allowance: int = 0
+    allowance: Allowance = NOTHING
     meter: ErrorMeter | None = None
     threads: int | None = None
     progress: RowCounter = not_told

@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.kernels.decision_list import (
     CountScratch,
     KeyParts,
@@ -70,7 +71,7 @@ class ListProblem:
     prices   (axes,) of one leaf or one step
     rules    the requirement; the rows are all rows, not a sample
     row_price   of a row that is left out
-    allowance   how many rows may be left out
+    allowance   what may be left out
     """
 
     axes: Axes
@@ -78,7 +79,7 @@ class ListProblem:
     prices: Ints
     rules: Rules
     row_price: int = 0
-    allowance: int = 0
+    allowance: Allowance = NOTHING
 
 
 class TreeLeaves(NamedTuple):
@@ -306,10 +307,19 @@ class _Block:
         levels, keys = levels[order], keys[order]
         n_kept = self._count_kept(cell, len(order))
         found = self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
-        if n_kept == len(order) or self.n_rows[cell == len(order)].sum() > self.problem.allowance:
+        if n_kept == len(order) or not self._may_leave_out(cell == len(order)):
             return found
         without = self._keep(cell, levels, keys, tree_price, leaves_pool=True)
         return without if without.price < found.price else found
+
+    def _may_leave_out(self, chosen: Bools) -> bool:
+        """Do these combinations stand for few enough rows, and people?"""
+        allowance, sensitive = self.problem.allowance, self.problem.rules.sensitive
+        if self.n_rows[chosen].sum() > allowance.rows:
+            return False
+        if sensitive is None or sensitive.people is None:
+            return True
+        return len(np.unique(self.rows[chosen[self.number], sensitive.people.column])) <= allowance.people
 
     def _keep(
         self, cell: Ints, levels: Ints, keys: Ints, tree_price: int, *, leaves_pool: bool = False

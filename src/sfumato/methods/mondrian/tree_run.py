@@ -32,6 +32,7 @@ from sfumato.errors import InputError, number_of
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.spans import unpack_cells
 from sfumato.methods.groups import Grouped
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
@@ -39,7 +40,7 @@ from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, PersonPlan, SamplePlan, SummaryPlan, TreePlaces
 from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
@@ -64,7 +65,7 @@ from sfumato.methods.mondrian.subtree import (
     take_subtree,
 )
 from sfumato.methods.mondrian.tree_top import TreeTop
-from sfumato.methods.people import PeopleMeter, ReachedFigures
+from sfumato.methods.people import NOBODY, PeopleMeter, ReachedFigures
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
@@ -99,11 +100,12 @@ class TreeRun:
         self.options = policy.options_for(MondrianOptions)
         progress("checking", 0, 1)
         self.problem = problem_of(table, table.axes(self.options.split_only), policy, self.options)
-        self.allowance = 0
+        self.allowance = NOTHING
         if keeps_all:
             self.problem = replace(self.problem, leaves_rows_out=False)
-        elif policy.suppress is not None:
-            self.allowance = policy.suppress.most_rows(table.n_rows)
+        else:
+            n_people = None if table.columns.person is None else table.columns.n_people
+            self.allowance = Allowance.of(policy.suppress, n_rows=table.n_rows, n_people=n_people)
         self.engine, self.room, self.counters = engine, engine.room, engine.counters
         self.refines = self.options.refines(policy.workload, table.n_rows)
         self.max_rows = min(engine.room.rows, self.options.rows_in_memory or engine.room.rows)
@@ -117,6 +119,8 @@ class TreeRun:
         self.tree = engine.grow_tree(self.problem.axes.is_tree, is_kept=policy.keeps_recoding)
         self._criteria = SplitCriteria(self.problem)
         self._people = PeopleMeter.of(table.columns, policy.requirements)
+        self._left_out: list[Codes] = []
+        """Whose each row is that was left out before its part was loaded."""
         self._top = TreeTop()
         self._pieces: dict[int, int] = {}
         """The part of the written tree below each leaf of the top that was grown in memory."""
@@ -135,6 +139,10 @@ class TreeRun:
         n_splits = self._n_splits + self._top.count_splits(len(self._n_splits))
         names = [domain.attribute.name for domain in self.problem.domains]
         return dict(zip(names, n_splits.tolist(), strict=True))
+
+    def people_left_out(self) -> Codes:
+        """Whose each row is that was left out before its part was loaded."""
+        return np.concatenate([NOBODY, *self._left_out])
 
     def recoding(self) -> object:
         """How further rows are recoded."""
@@ -342,6 +350,9 @@ class TreeRun:
         )
         parts = self._divide(rows, places)
         for left_out in parts[len(leaves) :]:
+            if self._people is not None:
+                asked = Asked([PersonPlan(self._people.person)])
+                self._left_out += self.engine.gather(left_out, asked, stage="counting")
             self.engine.discard(left_out)
         self._count_repartition(level + 1)
         for one, own_rows in zip(leaves, parts, strict=False):

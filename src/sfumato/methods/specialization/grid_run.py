@@ -17,6 +17,7 @@ from sfumato.encoding.targets import Joint, Label, Number, targets_of
 from sfumato.engines.protocol import Asked, EncodedTable, Engine, Loaded, Rows, Work
 from sfumato.errors import InputError, RequirementUnreachable
 from sfumato.methods.groups import Chunk, Grouped, LossMeter, Ready
+from sfumato.methods.people import NOBODY
 from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.column_counts import ColumnPlan
 from sfumato.methods.specialization.gains import Gains
@@ -86,6 +87,10 @@ class GridRun:
 
     def n_splits(self) -> dict[str, int]:
         return self.recoding().n_splits()
+
+    def people_left_out(self) -> NDArray[np.uint32]:
+        """Nobody's rows: those of all groups come to a work."""
+        return NOBODY
 
     def _find_at_once(self, k: int) -> Grouped:
         """Rows that are held while they are divided."""
