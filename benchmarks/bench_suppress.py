@@ -243,7 +243,7 @@ def write(results: Results, tables: Sequence[str], ks: Sequence[int], n_tables: 
         f"# What leaving rows out brings\n\nMade by `benchmarks/bench_suppress.py` at commit {COMMIT}. `suppress` is "
         "explained [here](policy.md#suppress), NCP [there](guides/loss.md). *median* is "
         "`criterion: median, rest: false`; *default* is what happens without a workload. Accuracy is that of a decision "
-        "tree, for which the class stands in the workload; the same criterion splits. `publish` grows a second time without "
+        "tree, for which the class stands in the workload; the same criterion splits. `publish` grows again without "
         "leaving rows out, and keeps the better release, so no NCP is above that of 0%.\n\n"
         f"![NCP and accuracy against the rows that may be left out]({picture.name})\n\n"
     )

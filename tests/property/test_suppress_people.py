@@ -115,7 +115,9 @@ def published_with_people(
 @settings(max_examples=100, phases=(Phase.generate,))
 @given(st.data(), SHARES, st.booleans())
 def test_loss_leaves_out_the_rows_of_the_naive_twin(
-    data: st.DataObject, share: Fraction, is_mixed: bool
+    data: st.DataObject,
+    share: Fraction,
+    is_mixed: bool,  # noqa: FBT001
 ) -> None:
     case = data.draw(rests.cases())
     people = people_of(data.draw, len(case.rows))

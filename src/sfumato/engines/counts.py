@@ -156,6 +156,11 @@ class SortedCounts(Counts):
         self._settle()
         return slice_sorted(self._sorted, first, last, together)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """On its way to be merged: what was gathered is added up, so that it takes no more than its keys."""
+        self._settle()
+        return self.__dict__
+
     def join(self) -> None:
         """Merge the runs into one; into memory, if it fits there."""
         if not self._runs:

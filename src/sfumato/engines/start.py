@@ -11,7 +11,6 @@ from sfumato.engines.protocol import Engine
 from sfumato.engines.raw import TableAtHand, TableInBatches
 from sfumato.engines.rows import RowLayout
 from sfumato.engines.scan import Intake
-from sfumato.errors import InputError
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress
 from sfumato.table.source import Source
@@ -96,8 +95,6 @@ def scan_table(
         table.scan(sample=sample, seed=seed)
         return table
     if chosen.jobs is not None:
-        if policy.person is not None:
-            raise InputError("People are not counted on Spark yet; leave out --engine, or write unit: row.")
         from sfumato.engines.spark.engine import open_intake  # noqa: PLC0415 - few have it
 
         table = open_intake(chosen, source, policy, memory=chosen.memory // 2, progress=progress)

@@ -268,7 +268,9 @@ def draft_groups(
     losses = None if only is None else partial(_explain_losses, table.source, policy, only)
     counted = None
     if people is not None:
-        n_rows = table.columns.count(table.columns.person) if outcome.n_left and table.columns.person else None
+        n_rows = (
+            table.columns.count(table.columns.person) if outcome.n_left and table.columns.person else None
+        )
         counted = people.join(outcome.reached, run.people_left_out(), n_rows)
     draft = Draft(
         sink.rows(),

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.encoding.domain import OrderedDomain, TreeDomain
+from sfumato.encoding.targets import Columns
 from sfumato.errors import InputError, InternalError, PromiseError, SfumatoError, TableError
 from sfumato.policy.document import Policy
 from sfumato.table.source import UnreadableFile
@@ -26,6 +27,9 @@ MESSAGE = 1 << 25
 
 LARGE = 1 << 12
 """Bytes from which an array that several tasks need is worth a place of its own."""
+
+SHARED = Policy, TreeDomain, OrderedDomain, Columns
+"""What is, too: all tasks of a job hold the same; columns know every person."""
 
 
 MORE_MEMORY = "give executors more memory (spark.executor.memoryOverhead), or each task less (--memory)."
@@ -240,7 +244,7 @@ class _SharingPacker(_Packer):
 
     def persistent_id(self, pid: Any) -> int | str | None:
         is_large = isinstance(pid, np.ndarray) and pid.nbytes > LARGE
-        if pid is not self.given and (is_large or isinstance(pid, Policy | TreeDomain | OrderedDomain)):
+        if pid is not self.given and (is_large or isinstance(pid, SHARED)):
             return self.shared.number(pid)
         return super().persistent_id(pid)
 

@@ -1,4 +1,4 @@
-"""Allowances: how many rows a node may leave out, and how many people may have one left out; see ``kernels.leave_out``."""
+"""Allowances: how many rows a node may leave out, and how many people may lose one; see ``kernels.leave_out``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.kernels.problem import AxisTables, Leaving, new_leaving
+from sfumato.methods.mondrian.kernels.problem import ROWS, AxisTables, Leaving, new_leaving
 from sfumato.policy.suppress import Suppress
 
 Ints = NDArray[np.int64]
@@ -91,12 +91,13 @@ def leaving_of(grid: AxisTables, axis: int, top: int, branches: Ints, allowance:
     return leaving
 
 
-def pays(leaving: Leaving, sizes: Ints) -> bool:
+def pays(leaving: Leaving, sizes: Ints, stands: NDArray[np.bool_]) -> bool:
     """May the children of these sizes that do not stand be left out: are they few rows, and does it pay?
 
-    It is ``kernels.leave_out.standing_pay`` where ``leaving.stands`` is known.
+    It is ``kernels.leave_out.standing_pay`` where people are counted elsewhere.
     """
-    stands = leaving.stands
     n_left = int(sizes[~stands].sum())
     gained = int((sizes * leaving.gain)[stands].sum())
-    return bool(stands.any()) and n_left <= leaving.allowance[0] and gained >= n_left * leaving.loss[0]
+    return bool(
+        stands.any() and n_left <= leaving.allowance[ROWS] and gained >= n_left * int(leaving.loss[0])
+    )

@@ -477,7 +477,7 @@ class LossChooser:
             if best["n_left"]:
                 return LossChoice(axis, top, [number], [n_first], 0, parts)
             return LossChoice(axis, top, [number, REST], [n_first, self.n_rows - n_first], 1, parts)
-        stands = stand[axis].stands
+        stands = stand[axis].alone
         nodes, rows = self._find_children(axis)
         parts = self._child_parts(axis)[0]._replace(
             part=np.where(stands, np.cumsum(stands) - 1, np.count_nonzero(stands))

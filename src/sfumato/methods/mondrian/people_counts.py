@@ -1,20 +1,24 @@
 """People of parts of a node, counted where its rows are not at hand.
 
 Rows are counted by keys: a number for each person, or pair of person and value, with the part behind it. Keys that were
-met in several blocks are one key once they are added up, so blocks may divide a person's rows as they like. Parts may be
-joined afterwards: whoever is in several of them is still one person.
+met in several blocks are one key once states are merged, so blocks may divide a person's rows as they like, and lie on
+any machine. Parts may be joined afterwards: whoever is in several of them is still one person. A plan answers with what
+these keys tell of the parts, so that they can stay where they were merged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.counts import Counts
+from sfumato.engines.local import share_room
+from sfumato.engines.met_keys import MetKeys
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
@@ -51,7 +55,7 @@ class AxisParts(NamedTuple):
         return cls(0, np.zeros(0, dtype=np.int64), np.zeros(1, dtype=np.int64))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class PeoplePlan:
     """Count the people, and the pairs of person and value, in parts of a node.
 
@@ -67,7 +71,11 @@ class PeoplePlan:
     @property
     def n_bytes(self) -> int:
         """Memory in which no key goes to a file."""
-        return BYTES_PER_KEY * self.n_rows * len(self.asked) * len(self.columns)
+        return sum(map(self.bytes_of, self.key_ends))
+
+    def bytes_of(self, n_keys: int) -> int:
+        """Memory for keys below ``n_keys``: a table with a flag of each, or the key of each row."""
+        return min(n_keys, BYTES_PER_KEY * self.n_rows)
 
     @property
     def columns(self) -> list[int | None]:
@@ -79,44 +87,132 @@ class PeoplePlan:
     def n_codes(self, column: int | None) -> int:
         return 1 if column is None else int(self.greatest[column]) + 1
 
+    @property
+    def key_ends(self) -> list[int]:
+        """One more than the greatest key, of each of the ``columns`` for each of the parts that are asked for."""
+        sensitive = self.rules.sensitive
+        assert sensitive is not None
+        assert sensitive.people is not None
+        n_people = int(self.greatest[sensitive.people.column]) + 1
+        ends = [
+            n_people * self.n_codes(column) * parts.n_parts
+            for parts, column in product(self.asked, self.columns)
+        ]
+        if max(ends) >= LARGEST_KEY:
+            raise InputError(
+                f"{n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
+                "people, or round the numbers."
+            )
+        return ends
+
     def new(self, room: int, spill: Spill | None) -> PeopleStatistics:
         """Nobody yet."""
         return PeopleStatistics(self, room, spill)
 
-    def answer(self, state: PeopleStatistics) -> PeopleStatistics:
-        """The counts themselves."""
-        return state
+    def answer(self, state: PeopleStatistics) -> Any:
+        """What is told of the parts, once all rows have been added; the state is of no more use then."""
+        told = self.tell(state)
+        state.discard()
+        return told
+
+    def tell(self, state: PeopleStatistics) -> Any:
+        """The counts of the parts that were asked for first."""
+        return state.describe(0)
+
+
+class FirstThatHolds(NamedTuple):
+    """The place of a candidate, and which of its parts satisfy the requirement alone."""
+
+    place: int
+    stands: Flags
+
+
+@dataclass(frozen=True, eq=False)
+class FirstPlan(PeoplePlan):
+    """Find the first of some candidates that is allowable, None if there is none.
+
+    most_people   people who may have a row left out
+    """
+
+    candidates: Sequence[Candidate]
+    most_people: int
+
+    def tell(self, state: PeopleStatistics) -> FirstThatHolds | None:
+        for place, one in enumerate(self.candidates):
+            told = state.describe(place)
+            alone = told.hold(self.rules)
+            if self._is_allowable(one, told, alone, partial(state.describe, place)):
+                return FirstThatHolds(place, alone)
+        return None
+
+    def _is_allowable(
+        self, one: Candidate, told: PartsOfPeople, alone: Flags, join: Callable[[Ints], PartsOfPeople]
+    ) -> bool:
+        """Is a candidate allowable, of whose parts this is known?"""
+        if one.leaves:
+            return bool(alone[:-1].all()) and int(told.n_people[-1]) <= self.most_people
+        if one.leaving is None or alone.all():
+            return bool(alone.all())
+        if not pays(one.leaving, one.sizes, alone):
+            return False
+        return int(join(np.where(alone, -1, 0)).n_people[0]) <= self.most_people
+
+
+@dataclass(frozen=True, eq=False)
+class StandingPlan(PeoplePlan):
+    """Find which parts satisfy the requirement alone, and whether the others do together, if there are any.
+
+    most_people   people who may have a row left out
+    """
+
+    most_people: int
+
+    def tell(self, state: PeopleStatistics) -> list[Standing]:
+        return [self._tell_one(state, number) for number in range(len(self.asked))]
+
+    def _tell_one(self, state: PeopleStatistics, number: int) -> Standing:
+        alone = state.describe(number).hold(self.rules)
+        if alone.all():
+            return Standing(alone, rest_holds=True)
+        rest = state.describe(number, np.where(alone, -1, 0))
+        may_go = int(rest.n_people[0]) <= self.most_people
+        return Standing(alone, bool(rest.hold(self.rules)[0]), may_go)
+
+
+class Standing(NamedTuple):
+    """Which parts satisfy the requirement alone, and do the others together, if there are any?
+
+    ``may_go``: have these few enough people to be left out, as far as people count?
+    """
+
+    alone: Flags
+    rest_holds: bool
+    may_go: bool = True
 
 
 class PeopleStatistics:
     """The state of a ``PeoplePlan``."""
 
     def __init__(self, plan: PeoplePlan, room: int, spill: Spill | None) -> None:
-        self.plan, self.rules = plan, plan.rules
+        self.plan = plan
         sensitive = plan.rules.sensitive
         assert sensitive is not None
         assert sensitive.people is not None
         self.sensitive, self.people = sensitive, sensitive.people
-        n_people = int(plan.greatest[self.people.column]) + 1
-        share = min(room // max(1, len(plan.asked) * len(plan.columns)), BYTES_PER_KEY * plan.n_rows)
-        self.counts: list[list[Counts]] = []
-        for parts in plan.asked:
-            n_keys = [n_people * plan.n_codes(column) * parts.n_parts for column in plan.columns]
-            if max(n_keys) >= LARGEST_KEY:
-                raise InputError(
-                    f"{n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
-                    "people, or round the numbers."
-                )
-            self.counts.append([Counts.new(n, room=share, spill=spill) for n in n_keys])
+        ends = plan.key_ends
+        wanted = [plan.bytes_of(end) for end in ends]
+        rooms = map(min, share_room(wanted, room), wanted)
+        keys = iter([MetKeys(end, room=own, spill=spill) for end, own in zip(ends, rooms, strict=True)])
+        self.keys = [[next(keys) for _ in plan.columns] for _ in plan.asked]
 
     def add(self, block: Block) -> None:
         """Add some rows of the node."""
         rows = block.rows
         person = rows[:, self.people.column].astype(np.int64)
-        for parts, counts in zip(self.plan.asked, self.counts, strict=True):
+        for parts, keys in zip(self.plan.asked, self.keys, strict=True):
             part = parts.part[np.searchsorted(parts.edges, rows[:, parts.axis], side="left")]
             chosen = np.flatnonzero(part >= 0)
-            for column, own in zip(self.plan.columns, counts, strict=True):
+            for column, own in zip(self.plan.columns, keys, strict=True):
                 unit = person[chosen]
                 if column is not None:
                     unit = unit * self.plan.n_codes(column) + rows[chosen, column]
@@ -124,14 +220,14 @@ class PeopleStatistics:
 
     def merge(self, other: PeopleStatistics) -> None:
         """Add the rows of another state."""
-        for mine, theirs in zip(self.counts, other.counts, strict=True):
+        for mine, theirs in zip(self.keys, other.keys, strict=True):
             for own, more in zip(mine, theirs, strict=True):
                 own.merge(more)
 
     def discard(self) -> None:
         """Nobody will look at them again."""
-        for counts in self.counts:
-            for own in counts:
+        for keys in self.keys:
+            for own in keys:
                 own.discard()
 
     def describe(self, number: int, group_of: Ints | None = None) -> PartsOfPeople:
@@ -139,42 +235,35 @@ class PeopleStatistics:
 
         group_of   joins parts to groups, -1: none; None: each is one
         """
-        parts, counts = self.plan.asked[number], self.counts[number]
-        groups = np.arange(parts.n_parts) if group_of is None else group_of
-        n = int(groups.max(initial=0)) + 1
+        parts, keys = self.plan.asked[number], self.keys[number]
+        n = parts.n_parts if group_of is None else int(group_of.max(initial=0)) + 1
         found = PartsOfPeople(
             np.zeros(n, dtype=np.int64),
             np.zeros((n, self.sensitive.n_values), dtype=np.int64),
             np.zeros((n, len(self.sensitive.variance), 4), dtype=np.int64),
         )
-        people, *others = counts
-        for group, _ in self._walk(people, groups, parts.n_parts, 1):
-            found.n_people[:] += np.bincount(group, minlength=n)
         n_values = len(self.sensitive.values)
-        for s, own in enumerate(others[:n_values]):
-            start = int(self.sensitive.values["start"][s])
-            for group, code in self._walk(
-                own, groups, parts.n_parts, self.plan.n_codes(self.plan.columns[1 + s])
-            ):
-                np.add.at(found.values, (group, start + code), 1)
-        for r, own in enumerate(others[n_values:]):
-            n_codes = self.plan.n_codes(self.plan.columns[1 + n_values + r])
-            for group, code in self._walk(own, groups, parts.n_parts, n_codes):
-                _add_moments(found.moments[:, r], group, code)
+        for place, (column, own) in enumerate(zip(self.plan.columns, keys, strict=True)):
+            for group, code in self._walk(own, group_of, parts.n_parts, self.plan.n_codes(column)):
+                if column is None:
+                    found.n_people[:] += np.bincount(group, minlength=n)
+                elif place <= n_values:
+                    start = int(self.sensitive.values["start"][place - 1])
+                    np.add.at(found.values, (group, start + code), 1)
+                else:
+                    _add_moments(found.moments[:, place - 1 - n_values], group, code)
         return found
 
-    def count(self, number: int, parts: Flags) -> int:
-        """The people of some of the parts that were asked for as number so many, together."""
-        asked = self.plan.asked[number]
-        group_of = np.where(parts, 0, -1)
-        walked = self._walk(self.counts[number][0], group_of, asked.n_parts, 1)
-        return sum(len(group) for group, _ in walked)
-
     @staticmethod
-    def _walk(counts: Counts, group_of: Ints, n_parts: int, n_codes: int) -> Iterator[tuple[Ints, Ints]]:
+    def _walk(
+        keys: MetKeys, group_of: Ints | None, n_parts: int, n_codes: int
+    ) -> Iterator[tuple[Ints, Ints]]:
         """The group and the code of each person, or pair, some at a time: once in each group."""
-        for keys, _ in counts.chunks(together=n_parts):
-            unit, part = np.divmod(keys.astype(np.int64), n_parts)
+        for some in keys.chunks(together=n_parts):
+            unit, part = np.divmod(some.astype(np.int64), n_parts)
+            if group_of is None:
+                yield part, unit % n_codes
+                continue
             group = group_of[part]
             unit, group = unit[group >= 0], group[group >= 0]
             is_new = np.ones(len(unit), dtype=np.bool_)
@@ -233,28 +322,22 @@ class PartsOfPeople:
             yield self.n_people, sensitive._replace(people=None, **none)
 
 
-class Standing(NamedTuple):
-    """Which children satisfy the requirement alone, and do the others together, if there are any?
-
-    ``may_go``: have these few enough people to be left out, as far as people count?
-    """
-
-    stands: Flags
-    rest_holds: bool
-    may_go: bool = True
-
-
 class Candidate(NamedTuple):
     """A split that may be taken: its parts, and the rows of each; no parts if it is known that they hold.
 
     leaves    the last part is left out, and so its people must be few
-    leaving   parts that fail may be left out if that pays; which of them stand is written there
+    leaving   parts that fail may be left out if that pays
     """
 
     parts: AxisParts | None
     sizes: Ints
     leaves: bool = False
     leaving: Leaving | None = None
+
+    def note(self, stands: Flags) -> None:
+        """Write down which parts stay, where some need not."""
+        if self.leaving is not None:
+            self.leaving.stands[:] = stands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -283,51 +366,32 @@ class PeopleAsker:
             return True
         if one.leaves:
             return int(one.sizes[-1]) <= self.most_people and self.are_told_by_rows(one.sizes[:-1])
-        if not self.are_told_by_rows(one.sizes):
-            return False
-        if one.leaving is not None:
-            one.leaving.stands[:] = True
-        return True
+        return self.are_told_by_rows(one.sizes)
 
-    def holds(self, one: Candidate, found: PeopleStatistics, number: int) -> bool:
-        """Is a candidate allowable, by the people of its parts?"""
-        told = found.describe(number)
-        alone = told.hold(self.rules)
-        if one.leaves:
-            return bool(alone[:-1].all()) and int(told.n_people[-1]) <= self.most_people
-        if one.leaving is None:
-            return bool(alone.all())
-        one.leaving.stands[:] = alone
-        if alone.all():
-            return True
-        return pays(one.leaving, one.sizes) and found.count(number, ~alone) <= self.most_people
-
-    def first_that_holds(
-        self, candidates: Sequence[Candidate]
-    ) -> Generator[PeoplePlan, PeopleStatistics, int | None]:
+    def first_that_holds(self, candidates: Sequence[Candidate]) -> Generator[PeoplePlan, Any, int | None]:
+        """The place of the first candidate that is allowable by its people; None if there is none."""
         """The place of the first candidate whose parts all satisfy the requirement; None if there is none."""
         at, n = 0, 1
         while at < len(candidates):
             some = candidates[at : at + n]
-            asked: list[AxisParts] = []
-            for one in some:  # up to the first that is known to hold
-                if one.parts is None or self.is_known_to_hold(one):
-                    break
-                asked.append(one.parts)
-            if asked:
-                found = yield self.plan(asked)
-                first = next((i for i in range(len(asked)) if self.holds(some[i], found, i)), None)
-                found.discard()
-                if first is not None:
-                    return at + first
-            if len(asked) < len(some):
-                return at + len(asked)
+            known = next((i for i, one in enumerate(some) if self.is_known_to_hold(one)), len(some))
+            found = (yield self._plan_first(some[:known])) if known else None
+            if found is not None:
+                some[found.place].note(found.stands)
+                return at + int(found.place)
+            if known < len(some):
+                some[known].note(np.ones(len(some[known].sizes), dtype=np.bool_))
+                return at + known
             at, n = at + n, min(MORE_AT_ONCE * n, MOST_AT_ONCE)
         return None
 
-    def plan(self, asked: Sequence[AxisParts]) -> PeoplePlan:
+    def _plan_first(self, some: Sequence[Candidate]) -> FirstPlan:
+        asked = [one.parts for one in some if one.parts is not None]
+        return FirstPlan(self.rules, self.greatest, self.n_rows, asked, some, self.most_people)
+
+    def plan(self, asked: AxisParts) -> PeoplePlan:
         """Count the people in these parts."""
-        return PeoplePlan(self.rules, self.greatest, self.n_rows, asked)
+        return PeoplePlan(self.rules, self.greatest, self.n_rows, [asked])
 
     def plan_of_people(self, parts: AxisParts) -> PeoplePlan:
         """Count nothing but the people in these parts."""
@@ -338,27 +402,18 @@ class PeopleAsker:
 
     def find_standing(
         self, children: Sequence[tuple[AxisParts, Ints]]
-    ) -> Generator[PeoplePlan, PeopleStatistics, list[Standing]]:
-        """Which children of each axis satisfy the requirement.
+    ) -> Generator[PeoplePlan, Any, list[Standing]]:
+        """For each axis: which children satisfy the requirement alone, and do the others together?
 
         children   of each axis, the part of each child being its place, and their rows
         """
-        stands: list[Standing | None] = [
-            Standing(np.ones(len(rows), dtype=np.bool_), True) if self.are_told_by_rows(rows) else None
-            for _, rows in children
+        told = [self.are_told_by_rows(rows) for _, rows in children]
+        asked = [parts for (parts, _), is_told in zip(children, told, strict=True) if not is_told]
+        found: list[Standing] = []
+        if asked:
+            found = yield StandingPlan(self.rules, self.greatest, self.n_rows, asked, self.most_people)
+        counted = iter(found)
+        return [
+            Standing(np.ones(len(rows), dtype=np.bool_), rest_holds=True) if is_told else next(counted)
+            for (_, rows), is_told in zip(children, told, strict=True)
         ]
-        open_ones = [i for i, own in enumerate(stands) if own is None]
-        if open_ones:
-            asked = [children[i][0] for i in open_ones]
-            found = yield self.plan(asked)
-            for number, i in enumerate(open_ones):
-                alone = found.describe(number).hold(self.rules)
-                if alone.all():
-                    stands[i] = Standing(alone, True)
-                    continue
-                rest = found.describe(number, np.where(alone, -1, 0))
-                stands[i] = Standing(
-                    alone, bool(rest.hold(self.rules)[0]), int(rest.n_people[0]) <= self.most_people
-                )
-            found.discard()
-        return [own for own in stands if own is not None]

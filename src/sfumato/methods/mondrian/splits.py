@@ -58,10 +58,10 @@ from sfumato.methods.mondrian.kernels.counted import (
 from sfumato.methods.mondrian.kernels.frequency import cover
 from sfumato.methods.mondrian.kernels.problem import BestSplit, Leaving, Queries, Scratch
 from sfumato.methods.mondrian.kernels.statistics import Bins
-from sfumato.methods.mondrian.loss_splits import EdgePlan, EdgeStatistics, LossChooser
+from sfumato.methods.mondrian.loss_splits import EdgePlan, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
 from sfumato.methods.mondrian.node_range import NodeRange, QueryRegion
-from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan, PeopleStatistics
+from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeoplePlan
 from sfumato.table.spill import Spill
 
 FIRST_LISTED, MORE = 4096, 64
@@ -147,7 +147,6 @@ class ChoosePlan:
 
 
 Plan = CountPlan | CandidatePlan | EdgePlan | PeoplePlan
-State = NodeCounts | CandidateStatistics | EdgeStatistics | PeopleStatistics
 
 
 class Splitter:
@@ -224,7 +223,7 @@ class Splitter:
 
     # -- the course of a choice ----------------------------------------------------------------------
 
-    def _choose(self) -> Generator[Plan, State, None]:
+    def _choose(self) -> Generator[Plan, Any, None]:
         axes, rules = self.criteria.axes, self.criteria.rules
         can_split = self.n_rows >= fewest_to_split(rules.least_rows, self.allowance)
         by_loss = self.criteria.loss is not None
@@ -253,7 +252,7 @@ class Splitter:
         """Are some of the rows in no child of the split?"""
         return self.result is not None and sum(self.result.sizes) < self.n_rows
 
-    def _choose_from(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+    def _choose_from(self, counts: NodeCounts) -> Generator[Plan, Any, None]:
         if self.criteria.loss is not None:
             yield from self._choose_by_loss(counts)
             return
@@ -269,7 +268,7 @@ class Splitter:
             if best is None and purpose is Purpose.SCORE:
                 return
 
-    def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, State, None]:
+    def _choose_by_loss(self, counts: NodeCounts) -> Generator[Plan, Any, None]:
         """The split that selections want most, or else saves most, see ``LossChooser``; ranges stay those of boxes."""
         if not counts.plan.axes:
             return
@@ -302,8 +301,7 @@ class Splitter:
             return [Allowance(rows, rows) for rows in by_rows]
         assert split.parts is not None
         found = yield people.plan_of_people(split.parts)
-        n_people = found.describe(0).n_people.tolist()
-        found.discard()
+        n_people = found.n_people.tolist()
         gone = n_people[len(sizes)] if self._leaves_rows_out else 0
         by_people = hand_down(self.allowance.people - gone, n_people[: len(sizes)])
         return [Allowance(*both).if_any() for both in zip(by_rows, by_people, strict=True)]
@@ -331,7 +329,7 @@ class Splitter:
         if self.criteria.targets is None or self.criteria.targets.median_below_gain is not None:
             yield Purpose.MEDIAN
 
-    def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, State, BestSplit | None]:
+    def _find_best(self, purpose: Purpose, counts: NodeCounts) -> Generator[Plan, Any, BestSplit | None]:
         """The best allowable split for a purpose, None if there is none."""
         axes = [axis for axis in counts.plan.axes if self.low[axis] < self.high[axis]]
         axes = self._order_axes(purpose, axes)

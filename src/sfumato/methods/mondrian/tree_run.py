@@ -40,7 +40,14 @@ from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
 from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, PersonPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.passes import (
+    CoverPlan,
+    LeafPlan,
+    PersonPlan,
+    SamplePlan,
+    SummaryPlan,
+    TreePlaces,
+)
 from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
@@ -320,7 +327,8 @@ class TreeRun:
             branches=split.branches,
             otherwise=self._name_others(split),
         )
-        siblings = None if splitter.counts is None else Siblings(len(children), splitter.counts)
+        counts = splitter.counts if self.room.keeps_counts else None
+        siblings = None if counts is None else Siblings(len(children), counts)
         each = zip(children, split.ranges, split.sizes, split.allowances, strict=True)
         return [
             Leaf(number, known, n_rows, siblings=siblings, allowance=allowance)
@@ -504,10 +512,7 @@ class TreeRun:
         asker, meter = self._criteria.people(rows.n_rows), self._people
         if asker is None or meter is None:
             return None
-        plan = asker.plan([AxisParts.whole()])
-        (found,) = self.engine.gather(rows, Asked([plan]), stage="counting")
-        told = found.describe(0)
-        found.discard()
+        (told,) = self.engine.gather(rows, Asked([asker.plan(AxisParts.whole())]), stage="counting")
         return ReachedFigures.of(
             meter.measure_counts(told.n_people, told.values, told.moments), told.n_people
         )

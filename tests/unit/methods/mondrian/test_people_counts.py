@@ -14,6 +14,7 @@ from naive_people import people_satisfy
 
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Block
+from sfumato.engines.spark.replies import pack, unpack
 from sfumato.engines.start import scan_table
 from sfumato.errors import InputError, PromiseError
 from sfumato.methods.mondrian import people_counts
@@ -24,7 +25,7 @@ from sfumato.policy.requirements import EntropyDiversity, KAnonymity, TCloseness
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
 from sfumato.policy.unit import Unit
 from sfumato.table.opening import open_table
-from sfumato.table.spill import Spill
+from sfumato.table.spill import SharedSpill, Spill
 
 SCHEMA = Schema(
     (
@@ -65,14 +66,18 @@ class Prepared:
             len(cells),
         )
 
-    def answer(self, plan: PeoplePlan, *, room: int = 1 << 40, block: int = 3, spill: Any = None) -> Any:
-        """What is counted in blocks, by two states that are merged."""
+    def state(self, plan: PeoplePlan, *, room: int = 1 << 40, block: int = 3, spill: Any = None) -> Any:
+        """What is counted in blocks, by two states that are merged; one of them comes from another machine."""
         states = [plan.new(room, spill) for _ in range(2)]
         for i, start in enumerate(range(0, len(self.codes), block)):
             states[i % 2].add(Block(self.codes[start : start + block], None))
-        states[0].merge(states[1])
+        states[0].merge(unpack(pack(states[1], spill.folder).data, spill.folder) if spill else states[1])
         states[1].discard()
-        return plan.answer(states[0])
+        return states[0]
+
+    def answer(self, plan: PeoplePlan) -> Any:
+        """What is told of that."""
+        return plan.answer(self.state(plan))
 
 
 @given(st.lists(CELLS, min_size=1, max_size=20), st.data())
@@ -90,7 +95,7 @@ def test_parts_and_parts_that_are_joined_hold_as_sets_say(cells, data):
     part_of_row = np.searchsorted(edges, case.codes[:, 0], side="left")
     with Spill() as spill:
         room = data.draw(st.sampled_from([0, 1 << 30]))
-        found = case.answer(case.asker.plan([parts]), room=room, spill=spill)
+        found = case.state(case.asker.plan(parts), room=room, spill=SharedSpill(spill.folder))
         joined = np.array(
             data.draw(st.lists(st.integers(-1, 1), min_size=len(edges) + 1, max_size=len(edges) + 1))
         )
@@ -115,7 +120,7 @@ def test_a_group_that_was_counted_reaches_what_it_reaches_at_hand(cells):
     if not asked:
         return
     case = Prepared(cells, asked)
-    told = case.answer(case.asker.plan([AxisParts.whole()])).describe(0)
+    told = case.answer(case.asker.plan(AxisParts.whole()))
     counted = case.meter.measure_counts(told.n_people, told.values, told.moments)
     groups = type("Groups", (), {"size": np.array([len(rows)]), "row_numbers": np.arange(len(rows))})
     loaded = type("Part", (), {"rows": case.codes, "numbers": None})
@@ -175,4 +180,4 @@ def test_more_pairs_than_numbers_are_refused(monkeypatch):
     case = Prepared([(who, who % 5, "ab"[who % 2], who % 4) for who in range(9)], [KAnonymity(2)])
     monkeypatch.setattr(people_counts, "LARGEST_KEY", 8)
     with pytest.raises(InputError, match="cannot be told apart"):
-        case.asker.plan([AxisParts.whole()]).new(1 << 30, None)
+        case.asker.plan(AxisParts.whole()).new(1 << 30, None)

@@ -489,7 +489,7 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
 
 @inner(borrows=True)
 def two_parts_have_people(part, axis, low, high, leaves_rest, sensitive, scratch):
-    """Do the rows with a code from ``low`` up to ``high`` have enough people, and the others, unless they are left out?"""
+    """Have the rows with a code from ``low`` up to ``high`` enough people, and the others, unless they are left out?"""
     if sensitive is None:
         return True
     people, stamps = sensitive.people, scratch.stamps
