@@ -173,7 +173,7 @@ def answer(results: Results) -> str:
     is_so = less["median"] >= least and less["default"] >= 0
     return (
         f"Asked: {table}, k = {k}, at most {share} left out: NCP lower by at least {least}% with the median, and never "
-        f"higher with the default. Found: {less['median']:.1f}% and {less['default']:.1f}% lower"
+        f"higher with the default. Found: {less['median']:.2f}% and {less['default']:.2f}% lower"
         f"{'.' if is_so else ': **not met**.'}\n"
     )
 

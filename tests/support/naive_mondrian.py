@@ -124,6 +124,12 @@ class Node:
         for child in self.children:
             yield from child.leaves()
 
+    def inner(self) -> Iterator[Node]:
+        if self.split is not None:
+            yield self
+        for child in self.children:
+            yield from child.inner()
+
 
 def common(paths: Iterable[Path]) -> Path:
     """The lowest node that covers all of these.
@@ -455,9 +461,7 @@ class Mondrian:
             node.is_selecting = node.split is not None
             node.split = node.split or self.choose(node.members, node.allowance)
             if node.split is None:
-                for i, axis in enumerate(self.axes):
-                    if isinstance(axis, Tree):
-                        node.box[i] = self.cover(node.members, axis)
+                self.close(node)
                 continue
             standing = node.split.standing()
             n_rows, n_people = node.allowance
@@ -473,6 +477,32 @@ class Mondrian:
             waiting += node.children
         return root
 
+    def undo_far_groups(self, root: Node) -> int:
+        """Undo the last splits of all groups that do not hold beside what is published, until all do: how many rounds."""
+        n_rounds = 0
+        while True:
+            published = [i for leaf in root.leaves() for i in leaf.members]
+            parents = [
+                node
+                for node in root.inner()
+                if any(
+                    child.split is None and not self.is_allowed(child.members, published)
+                    for child in node.children
+                )
+            ]
+            if not parents:
+                return n_rounds
+            n_rounds += 1
+            for node in parents:
+                node.split, node.children = None, []
+                self.close(node)
+
+    def close(self, node: Node) -> None:
+        """Let a node be a leaf: its box is no larger than its rows need along hierarchies."""
+        for i, axis in enumerate(self.axes):
+            if isinstance(axis, Tree):
+                node.box[i] = self.cover(node.members, axis)
+
     def n_people(self, members: Iterable[int]) -> int:
         return len({self.people[i] for i in members})
 
@@ -483,9 +513,11 @@ class Mondrian:
         low, high = node.box[node.split.axis]
         return (low, node.split.threshold) if branch == "left" else (node.split.threshold, high)
 
-    def is_allowed(self, members: Sequence[int]) -> bool:
+    def is_allowed(self, members: Sequence[int], table: Iterable[int] | None = None) -> bool:
+        """Do these rows hold as one group, beside those of the table, or others?"""
         rows = [self.rows[i] for i in members]
-        return all(satisfies(rows, requirement, self.rows) for requirement in self.requirements)
+        whole = self.rows if table is None else [self.rows[i] for i in table]
+        return all(satisfies(rows, requirement, whole) for requirement in self.requirements)
 
     # -- candidates --------------------------------------------------------------------------------
 

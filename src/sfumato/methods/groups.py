@@ -92,6 +92,10 @@ class Run(Protocol):
     def people_left_out(self) -> Codes:
         """Whose each row is that was left out and came to no work, if people count."""
 
+    @property
+    def published(self) -> Mapping[str, NDArray[np.int64]]:
+        """How often each sensitive value counts in what is published, where that is not as in the whole table."""
+
 
 class Told(NamedTuple):
     """What is told of the groups of a work that were published.
@@ -251,7 +255,7 @@ def draft_groups(
     progress: Progress,
 ) -> tuple[Draft, Outcome]:
     """Publish groups as they are found, and draft their release; ``method`` is what the certificate calls the way."""
-    people = PeopleMeter.of(table.columns, policy.requirements)
+    people = PeopleMeter.of(table.columns, policy.requirements, run.published)
     works = _works_that_publish(run, engine, table, policy, random, progress, people, extras.pseudonyms)
     with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
         outcome = _note_all(engine.publish(works, sink), run, table, policy)

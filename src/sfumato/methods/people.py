@@ -26,6 +26,7 @@ from sfumato.table.combinations import number_combinations
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 
+NO_COUNTS: Mapping[str, Ints] = {}
 NOBODY = np.zeros(0, dtype=np.uint32)
 CELLS_AT_ONCE = 1 << 18
 """Groups times values whose counts are looked at in one go."""
@@ -77,11 +78,16 @@ class PeopleMeter:
     asked: tuple[_Asked, ...]
 
     @classmethod
-    def of(cls, columns: Columns, requirements: Sequence[Requirement]) -> Self | None:
-        """None if groups count rows."""
+    def of(
+        cls, columns: Columns, requirements: Sequence[Requirement], published: Mapping[str, Ints] = NO_COUNTS
+    ) -> Self | None:
+        """None if groups count rows.
+
+        published   how many pairs of each sensitive value are published, where that is not as in the whole table
+        """
         if columns.person is None:
             return None
-        asked = tuple(_ask(item, columns) for item in requirements)
+        asked = tuple(_ask(item, columns, published) for item in requirements)
         return cls(columns.place(columns.person), columns.n_people, asked)
 
     def look_at(self, part: Loaded) -> PeopleCells:
@@ -170,14 +176,14 @@ class PeopleCells(NamedTuple):
         return order[np.searchsorted(self.numbers, groups.row_numbers, sorter=order)]
 
 
-def _ask(requirement: Requirement, columns: Columns) -> _Asked:
+def _ask(requirement: Requirement, columns: Columns, published: Mapping[str, Ints]) -> _Asked:
     column = sensitive_column(requirement)
     if column is None:
         return _Asked(requirement, None)
     place = columns.place(column)
     if not isinstance(column, Label):
         return _Asked(requirement, place, unit=columns.scale(column).unit)
-    counts = columns.count_pairs(column)
+    counts = published.get(column.name, columns.count_pairs(column))
     reference = columns.labels[column.name].reference_for(requirement, counts)
     return _Asked(requirement, place, len(counts), reference)
 

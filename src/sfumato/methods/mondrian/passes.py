@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,7 +20,6 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
 from sfumato.methods.mondrian.sample import LeafStatistics
 from sfumato.methods.mondrian.statistics import GroupStatistics
-from sfumato.methods.people import NOBODY
 from sfumato.policy.document import Policy
 from sfumato.recoding.statistics import OneGroup
 from sfumato.table.spill import Spill
@@ -223,32 +222,32 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PersonPlan:
-    """Gather whose each row is, of rows that are few; ``column`` has the number of its person."""
+class ColumnPlan:
+    """Gather some columns of the row matrix, of rows that are few."""
 
-    column: int
+    columns: Sequence[int]
     n_bytes: int = 0
 
-    def new(self, _room: int, _spill: Spill | None) -> Owners:
+    def new(self, _room: int, _spill: Spill | None) -> Cells:
         """No row yet."""
-        return Owners(self.column)
+        return Cells(self.columns)
 
-    def answer(self, state: Owners) -> Codes:
-        """The person of each row."""
-        return np.concatenate([NOBODY, *state.found])
+    def answer(self, state: Cells) -> Codes:
+        """(rows, columns) those columns, in any order of rows."""
+        return np.concatenate([np.zeros((0, len(self.columns)), dtype=np.uint32), *state.found])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Owners:
-    """The state of a ``PersonPlan``."""
+class Cells:
+    """The state of a ``ColumnPlan``."""
 
-    column: int
+    columns: Sequence[int]
     found: list[Codes] = field(default_factory=list)
 
     def add(self, block: Block) -> None:
         """Add some rows."""
-        self.found.append(block.rows[:, self.column].copy())
+        self.found.append(block.rows[:, self.columns])
 
-    def merge(self, other: Owners) -> None:
+    def merge(self, other: Cells) -> None:
         """Add the rows of another state."""
         self.found.extend(other.found)

@@ -72,6 +72,7 @@ class ListProblem:
     rules    the requirement; the rows are all rows, not a sample
     row_price   of a row that is left out
     allowance   what may be left out
+    most_cells   the first cells that stay, whatever they cost; None: none was taken back
     """
 
     axes: Axes
@@ -80,6 +81,7 @@ class ListProblem:
     rules: Rules
     row_price: int = 0
     allowance: Allowance = NOTHING
+    most_cells: int | None = None
 
 
 class TreeLeaves(NamedTuple):
@@ -127,7 +129,7 @@ def refine(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBloc
     rows   (n, columns) codes of the quasi-identifiers, then of sensitive values, in the order of the leaves
     """
     refined = make_list(rows, leaves, problem)
-    return refined if refined.price < refined.tree_price else None
+    return refined if refined.price < refined.tree_price or problem.most_cells is not None else None
 
 
 def make_list(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBlock:
@@ -305,6 +307,10 @@ class _Block:
         place[order] = np.arange(len(order))
         cell = np.append(place, len(order))[cell]  # -1 is the last: the pool
         levels, keys = levels[order], keys[order]
+        if self.problem.most_cells is not None:
+            n_kept = min(self.problem.most_cells, len(order))
+            n_kept = self._count_kept(np.minimum(cell, n_kept), n_kept)
+            return self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
         n_kept = self._count_kept(cell, len(order))
         found = self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
         if n_kept == len(order) or not self._may_leave_out(cell == len(order)):
