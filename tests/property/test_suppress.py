@@ -5,7 +5,6 @@ Mondrian is grown once, with its allowance; ``publish``, which keeps the better 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -101,13 +100,12 @@ AT_MOST = ("5%", "10%", "25%", "60%", "100%")
 
 
 def suppressing_table(number: int, refine: str) -> tuple[RandomTable, dict[str, Any], int]:
-    """A random table without closeness, a policy that lets rows go, and how many."""
+    """A random table, a policy that lets rows go, and how many."""
     case = random_table(number, refine)
-    require = [item for item in case.require if "t-closeness" not in item] or [{"k-anonymity": 2}]
     share = AT_MOST[number % len(AT_MOST)]
     workload = case.policy["workload"] if case.policy["workload"] == [{"classify": "class"}] else []
-    policy = {**case.policy, "require": require, "workload": workload, "suppress": {"at-most": share}}
-    return replace(case, require=require), policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
+    policy = {**case.policy, "workload": workload, "suppress": {"at-most": share}}
+    return case, policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
 
 
 def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:
