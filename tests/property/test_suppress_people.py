@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 import rest_cases as rests
 from blocks import read_by
-from hypothesis import Phase, event, given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import cut
 from naive_people import MondrianOfPeople, people_satisfy
@@ -81,7 +81,7 @@ def grown_on_disk(table: pa.Table, policy: Policy, room: Room) -> Groups:
 # ---- the naive twins -------------------------------------------------------------------------------
 
 
-@settings(max_examples=100, phases=(Phase.generate,))
+@settings(max_examples=100)
 @given(st.data(), SHARES)
 def test_mondrian_as_published_leaves_out_the_rows_of_the_naive_twin(
     data: st.DataObject, share: Fraction
@@ -112,7 +112,7 @@ def published_with_people(
     return table, replace(policy, schema=schema, unit=Unit(PERSON))
 
 
-@settings(max_examples=100, phases=(Phase.generate,))
+@settings(max_examples=100)
 @given(st.data(), SHARES, st.booleans())
 def test_loss_leaves_out_the_rows_of_the_naive_twin(
     data: st.DataObject,
