@@ -29,7 +29,7 @@ from sfumato.methods.mondrian.kernels.leave_out import (
     hand_down,
     order_standing,
 )
-from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first
+from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first, may_pay
 from sfumato.methods.mondrian.kernels.problem import (
     BLOCK,
     CHILDREN,
@@ -496,6 +496,8 @@ def fill_subtree(
                 part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, rules, scratch
             )
         else:
+            if not may_pay(end - start, rules.least_rows, here, grid, loss, scratch.leaving):
+                continue
             axis, m, border = split_by_loss(
                 part, here, node, nodes, n_nodes, grid, targets, rules, loss, table, scratch
             )

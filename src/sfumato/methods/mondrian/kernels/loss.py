@@ -254,6 +254,22 @@ def pays(gain, n_left, n, row_price):
 
 
 @inner(borrows=True)
+def may_pay(n, least_rows, bounds, grid, loss, leaving):
+    """May a node of so many rows be split? With too few for two groups it must leave a row out, and that must pay.
+
+    bounds   (4, axes) see ``fill_subtree``   IN
+    """
+    if leaving is None or n >= 2 * least_rows:
+        return True
+    for axis in range(grid.axis.shape[0]):
+        if grid.axis[axis].is_tree and grid.axis[axis].may_split:
+            top = grid.node[bounds[COVER, axis]]
+            if (n - 1) * loss.axis[axis].price * (top.high - top.low - 1) > loss.row:
+                return True
+    return False
+
+
+@inner(borrows=True)
 def walk_thresholds(
     axis, m, n, facts, missing, node, is_listed, grid, targets, rules, loss, table, scratch, best
 ):
