@@ -58,7 +58,7 @@ attributes:
   country: {role: quasi-identifier, hierarchy: {library: countries}, finest: sub-region}
   dose:    {role: quasi-identifier, type: number, bounds: [0, 60], hierarchy: {intervals: [5, 10, 30]}, finest: 10}
   ill:     {role: sensitive}
-  row:     {role: other, type: number}
+  row:     {role: other, type: number, passes: unique}
 """
 QUASI = ("age", "weight", "zip", "day", "seen", "country", "dose")
 REQUIRE = "require: [k-anonymity: 2]\n"

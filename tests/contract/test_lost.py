@@ -42,6 +42,30 @@ def test_each_column_has_a_line_with_what_was_lost_and_why(sfumato, here, policy
         assert "too rare in the whole" not in path.read_text(encoding="utf-8")
 
 
+def test_a_value_of_one_person_is_rare_however_many_rows_it_has(sfumato, here, policy):
+    table = people(300)
+    zips = [
+        RARE if i < 8 else "53715" if zip_ == RARE else zip_
+        for i, zip_ in enumerate(table["zip"].to_pylist())
+    ]
+    patients = ["p0" if i < 8 else f"p{i}" for i in range(300)]
+    table = table.set_column(table.column_names.index("zip"), "zip", pa.array(zips))
+    write_table(table.append_column("patient", pa.array(patients)), here / "people.csv")
+    said = (
+        (here / policy)
+        .read_text()
+        .replace("attributes:\n", "attributes:\n  patient: {role: identifier}\n", 1)
+    )
+    found = {}
+    for unit in ("row", "patient"):
+        (here / "p.yaml").write_text(f"{said}\nunit: {unit}\n")
+        done = sfumato("publish", "people.csv", "--policy", "p.yaml", "--out", unit, "--seed", 1, "--verbose")
+        assert done.code == 0, done.err
+        told = re.search(r"; (\d+) of \d+ values.*fewer than 5 (\w+) in", lost(done.err)["zip"])
+        found[unit] = (int(told[1]), told[2]) if told else (0, "")
+    assert found["patient"] == (found["row"][0] + 1, "people")
+
+
 def test_nothing_is_explained_unless_somebody_asks(sfumato, table, policy):
     for options in ((), ("--quiet", "--verbose")):
         done = sfumato("publish", table, "--policy", policy, "--out", "out", "--overwrite", *options)
@@ -78,7 +102,8 @@ def test_a_missing_cell_is_published_empty_only_where_a_whole_group_lacks_it(sfu
     write_table(table, here / "t.csv")
     (here / "p.yaml").write_text(
         "attributes:\n  age: {role: quasi-identifier, type: number, bounds: [0, 100]}\n"
-        "  town: {role: quasi-identifier, values: [Kiel, Ulm]}\n  row: {role: other}\nrequire: [k-anonymity: 5]\n",
+        "  town: {role: quasi-identifier, values: [Kiel, Ulm]}\n  row: {role: other, passes: unique}\n"
+        "require: [k-anonymity: 5]\n",
         encoding="utf-8",
     )
     assert sfumato("publish", "t.csv", "--policy", "p.yaml", "--out", "out").code == 0

@@ -123,6 +123,79 @@ def test_who_has_two_rows_in_a_group_of_three_is_not_told_by_them(key):
     assert len(set(sf.publish(fair, asked).table.column("id").to_pylist())) == 2
 
 
+def shared_rows(release, name: str) -> int:
+    """How many rows share their pseudonym."""
+    told = Counter(release.table.column(name).to_pylist())
+    return sum(n for n in told.values() if n > 1)
+
+
+CASES = pa.table(  # two cases of two rows in each of forty groups, both of one person or of two, and others of one row
+    {
+        "person": [f"{g} {who if g % 2 else min(who, 1)}" for g in range(40) for who in (1, 1, 2, 2, 0, -1)],
+        "case": [f"{g} {case}" for g in range(40) for case in (1, 1, 2, 2, 3, 4)],
+        "zip": [f"{g}" for g in range(40) for _ in range(6)],
+    }
+)
+
+
+@pytest.mark.parametrize("engine", ["memory", "disk"])
+def test_two_cases_of_one_person_do_not_share_where_people_are_counted(tmp_path, key, engine):
+    """Who knows that a person has a case of two rows must not find all of its rows, though two cases have as many."""
+    write_table(CASES, tmp_path / "t.csv")
+    asked = {
+        "attributes": {
+            "person": {"role": "identifier"},
+            "case": {"role": "pseudonym", "key": str(key)},
+            "zip": {"role": "quasi-identifier"},
+        },
+        "require": [{"k-anonymity": 2}],
+    }
+    rows, people = ({**asked, "unit": unit} for unit in ("row", "person"))
+    assert shared_rows(sf.publish(tmp_path / "t.csv", rows, engine=engine), "case") == 40 * 4
+    assert shared_rows(sf.publish(tmp_path / "t.csv", people, engine=engine), "case") == 20 * 4
+
+
+def test_a_doctor_with_many_patients_shares_none_and_two_doctors_do(key):
+    table = pa.table(
+        {
+            "patient": [f"p{i}" for i in range(24)],
+            "doctor": ["A"] * 8 + ["B", "C"] * 4 + ["D", "E", "F", "F"] * 2,
+            "zip": ["1"] * 8 + ["2"] * 8 + ["3"] * 8,
+        }
+    )
+    asked = {
+        "attributes": {
+            "patient": {"role": "identifier"},
+            "doctor": {"role": "pseudonym", "key": str(key)},
+            "zip": {"role": "quasi-identifier"},
+        },
+        "require": [{"k-anonymity": 2}],
+        "unit": "patient",
+    }
+    assert shared_rows(sf.publish(table, asked), "doctor") == 8  # those of zip 2
+
+
+def test_of_two_columns_rows_share_one_in_a_group(key, tmp_path):
+    """Together they would tell how many cases a person has, and of how many rows each."""
+    table = pa.table(
+        {
+            "person": ["A", "A", "B", "B"] * 2,
+            "case": ["a1", "a2", "b1", "b1", "c", "c", "d", "d"],
+            "zip": ["1"] * 4 + ["2"] * 4,
+        }
+    )
+    pseudonym = {"role": "pseudonym", "key": str(key)}
+    asked = {
+        "attributes": {"case": pseudonym, "person": pseudonym, "zip": {"role": "quasi-identifier"}},
+        "require": [{"k-anonymity": 2}],
+        "unit": "row",
+    }
+    release = sf.publish(table, asked)
+    assert (shared_rows(release, "case"), shared_rows(release, "person")) == (4, 4)
+    release.write(tmp_path / "r")
+    assert sf.verify_folder(tmp_path / "r").ok
+
+
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_the_key_is_in_no_file_of_the_release_and_verify_says_what_a_pseudonym_is(here, sfumato, key, engine):
     write_table(STAYS, here / "t.csv")

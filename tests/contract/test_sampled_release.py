@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from fractions import Fraction
 
 import pytest
 import sampled_people as people
 
+import sfumato as sf
 from sfumato.table.write import write_table
 
 SECRET = "SECRET-CELL"  # a cell that no message may quote, and no file of a release may hold
@@ -128,3 +130,23 @@ def test_what_cannot_be_private_is_said_before_anything_is_charged(sfumato, fold
     assert sentence in done.sentence
     assert not (folder / "ledger.json").exists()
     assert not (folder / "out").exists()
+
+
+def test_the_published_rows_answer_by_their_labels(sfumato, folder):
+    """Labels that lie wholly inside count wholly; bounds are told of no private release."""
+    sfumato(*PUBLISH)
+    read = sf.Release.read(folder / "out")
+    labels = read.rows.column("age").to_pylist()
+    whole = sum(n for label, n in Counter(labels).items() if label != "*")
+    assert whole < len(labels) or "*" not in labels
+    answer = read.query("COUNT(*)", "age >= 0")
+    assert whole <= answer.value <= len(labels)
+    assert (answer.low, answer.high) == (None, None)
+    done = sfumato("query", "out", "AVG(age) WHERE age >= 40")
+    assert (done.code, done.err) == (0, "")
+    assert "drawn at random: of the table nothing is certain" in done.out
+    chosen = sfumato("select", "out", "age >= 40", "--out", "old.csv")
+    assert chosen.code == 0, chosen.err
+    assert "rows that may match." in chosen.out
+    refused = sfumato("query", "out", "MIN(age)")
+    assert (refused.code, "tells nothing" in refused.err) == (2, True)

@@ -87,7 +87,7 @@ def test_with_a_unit_no_more_people_lose_a_row_than_may(sfumato, here, towns):
         assert certificate["claims"]["people"] == 160 - n_left
         done = sfumato("verify", "out", "--table", "towns.csv")
         assert done.code == 0
-        assert f"ok    the rows that were left out are those of {n_left} of 160 people\n" in done.out
+        assert f"ok    {n_left} of 160 people have a row that was left out\n" in done.out
 
 
 def test_the_raw_table_is_only_for_releases_that_need_it(sfumato, here, towns):
@@ -180,6 +180,20 @@ def test_evaluation_predicts_left_out_rows_and_counts_them(sfumato, here, towns)
     assert "test rows left out" in done.out
 
 
+def test_an_evaluation_with_left_out_rows_goes_into_the_certificate(sfumato, here, towns):
+    text = MEDIAN.replace("ill:  {role: sensitive}", "ill:  {role: other}") + "workload: [classify: ill]\n"
+    (here / "policy.yaml").write_text(text, encoding="utf-8")
+    given = ("towns.csv", "--policy", "policy.yaml")
+    assert (
+        sfumato(
+            "evaluate", *given, "--folds", 2, "--models", "decision-tree", "--out", "found.json", "--quiet"
+        ).code
+        == 0
+    )
+    done = sfumato("publish", *given, "--evaluation", "found.json", "--out", "measured")
+    assert (done.code, "verified" in done.out) == (0, True), done.err
+
+
 def test_shares_are_compared(sfumato, here, towns):
     (here / "policy.yaml").write_text(MEDIAN, encoding="utf-8")
     done = sfumato(
@@ -196,7 +210,6 @@ def test_shares_are_compared(sfumato, here, towns):
 @pytest.mark.parametrize(
     ("method", "words"),
     [
-        ("method: tds\nworkload: [classify: ill]", "tds leaves no row out"),
         ("method: {mondrian: {scale: rothko-s}}", "use rothko-t"),
         ("method: {risk-utility: {side-table: voters.csv}}", "risk-utility leaves no row out"),
     ],

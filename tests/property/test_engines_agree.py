@@ -22,6 +22,7 @@ from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
+from sfumato.methods.mondrian import node_counts
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import KAnonymity, RecursiveDiversity, VarianceDiversity
 from sfumato.policy.schema import Schema
@@ -127,6 +128,17 @@ def test_purposes_are_served_by_the_same_boxes_on_every_engine(name, room):
     assert grown_here(case, ROOMS[room]) == expected
     assert grown_on_disk(case, ROOMS[room]) == expected
     assert grown_elsewhere(case, ROOMS[room]) == expected
+
+
+def test_boxes_are_the_same_if_the_requirement_is_asked_in_a_pass_of_its_own(monkeypatch):
+    """As in large tables with many sensitive values: counts come back, and do not stay for the children."""
+    monkeypatch.setattr(node_counts, "EAGER", 0)
+    monkeypatch.setattr(node_counts, "ALWAYS", 0)
+    case = tuned_case([Classify("class")], [RecursiveDiversity(3, 2, of="job")])
+    expected = grown_whole(case)
+    assert len(expected) > 8
+    assert grown_here(case, ROOMS["plenty"]) == expected
+    assert grown_elsewhere(case, ROOMS["plenty"]) == expected
 
 
 def test_selections_come_first_and_what_is_below_them_goes_by_loss():

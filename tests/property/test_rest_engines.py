@@ -63,6 +63,21 @@ def test_groups_hold_and_labels_cover_and_every_engine_finds_the_same(first, ref
     assert n_groups > 2 * IN_A_BATCH, "hardly anything was split"
 
 
+@pytest.mark.parametrize("first", range(0, 50, IN_A_BATCH))
+def test_groups_hold_and_every_engine_finds_the_same_where_a_sample_decides_first(first):
+    n_groups = 0
+    for number in range(first, first + IN_A_BATCH):
+        case = random_table(number, "none")
+        policy = sf.Policy.from_dict(case.policy_with(scale="rothko-s", sample=0.5))
+        published = case.groups(sf.publish(case.table, policy).table)
+        case.judge(published)
+        boxes = grown_here(case.table, policy, FEW)
+        assert all(case.holds([case.rows[i] for i in rows]) for _, rows in boxes), number
+        assert grown_on_disk(case.table, policy, FEW) == boxes, number
+        n_groups += len(published)
+    assert n_groups > 2 * IN_A_BATCH, "hardly anything was split"
+
+
 @pytest.mark.parametrize("number", range(3))
 def test_labels_on_disk_are_those_in_memory(number, tmp_path):
     case = random_table(number, "none")

@@ -192,6 +192,44 @@ def test_rows_that_come_later_get_a_label_that_says_the_truth(
             assert not found or not {*found[2].split(", ")} & {*path}
 
 
+# ---- decisions, by hand ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cells", "k", "rest", "label_of_later"),
+    [
+        (["000"] * 4 + ["100"] * 3 + ["900"], 4, "* (not 0**)", "00*"),  # all children: 0** is told apart
+        (["000"] * 4 + ["010", "100"], 2, "* (not 000)", "* (not 000)"),  # one node: 000 is, and 01* is not
+    ],
+)
+def test_a_rest_excludes_the_branch_that_later_rows_take(
+    cells: list[str], k: int, rest: str, label_of_later: str
+) -> None:
+    """No row of the table has 001. It goes below 0** where all children were told apart, but not where 000 alone was."""
+    policy = {
+        "attributes": {"code": {"role": "quasi-identifier", "hierarchy": {"mask": 3}}},
+        "require": [{"k-anonymity": k}],
+        "method": {"mondrian": {"refine": "none"}},
+        "output": {"rest-labels": "excluding"},
+    }
+    release = sf.publish(pa.table({"code": cells}), policy)
+    assert {*release.table["code"].to_pylist()} == {"000", rest}
+    assert release.recoding.apply(pa.table({"code": ["001"]}))["code"].to_pylist() == [label_of_later]
+
+
+def test_without_a_loss_weight_a_class_that_never_changes_divides_nothing() -> None:
+    rows = pa.table({"age": [0, 1, 2, 3], "class": ["yes"] * 4})
+    age = {"role": "quasi-identifier", "type": "number", "bounds": [0, 9], "step": 1}
+    for loss_weight, n_groups in ((0, 1), (0.1, 4)):
+        policy = {
+            "attributes": {"age": age, "class": {"role": "other"}},
+            "require": [{"k-anonymity": 1}],
+            "workload": [{"classify": "class"}],
+            "method": {"mondrian": {"loss-weight": loss_weight}},
+        }
+        assert len({*sf.publish(rows, policy).table["age"].to_pylist()}) == n_groups
+
+
 # ---- the twin itself, by hand ----------------------------------------------------------------------
 
 

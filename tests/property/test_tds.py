@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, chooser_in_memory, cuts_of, noting, spelled
+from tds_cases import Case, cases, chooser_in_memory, cuts_of, noting, people_cases, spelled
 
 from sfumato.methods.specialization.loop import specialize
 from sfumato.policy.output import Output
@@ -50,7 +50,7 @@ def test_the_cuts_are_those_of_the_twin(case: Case):
 @given(cases(max_rows=40).filter(lambda case: case.k > 1))
 def test_specializations_come_in_the_order_of_the_twin(case: Case):
     """The order tells more of scores and ties than the cuts that are left in the end."""
-    chooser, codes, domains = chooser_in_memory(case.table(), case.policy, case.k)
+    chooser, codes, domains = chooser_in_memory(case.table(), case.policy)
     taken = noting(chooser, codes)
     specialize(domains, chooser)
     twin = case.twin()
@@ -134,3 +134,64 @@ def test_pieces_are_the_labels_that_are_published_with_their_ends(case: Case):
         if case.output is not Output.BOUNDS or not isinstance(axis, OrderedAxis):
             published = set(found.columns()[axis.attribute.name].to_pylist())
             assert published <= set(labels.to_pylist())
+
+
+# ---- people, and rows that are left out --------------------------------------------------------------
+
+
+def groups_of(found: Any) -> set[frozenset[int]]:
+    """The groups as sets of rows."""
+    return {frozenset(own.tolist()) for own in np.split(found.row_numbers, np.cumsum(found.size)[:-1])}
+
+
+def standing(twin: naive.TopDown) -> set[frozenset[int]]:
+    """Those groups of the twin that are published."""
+    return {frozenset(group) for group in twin.groups(twin.cuts) if twin.stands(group)}
+
+
+@settings(max_examples=200, deadline=None)
+@given(people_cases())
+def test_groups_of_people_and_what_is_left_out_are_those_of_the_twin(case: Case):
+    found, twin = case.grow(), case.twin()
+    twin.run()
+    assert groups_of(found) == standing(twin)
+    assert cuts_of(found).n_groups == len(found.size)
+    n_left = len(case.rows) - int(found.size.sum())
+    event(f"{min(n_left, 3)} rows left out, people count: {case.people is not None}")
+    event(f"{min(len(found.size), 4)} groups")
+
+
+@settings(max_examples=100, deadline=None)
+@given(people_cases(leaves_rows_out=True))
+def test_the_better_of_two_runs_loses_no_more_than_allowed_and_publishes_what_its_recoding_does(case: Case):
+    found = case.partition()
+    assert groups_of(found) in [groups_of(case.grow()), groups_of(case.grow(keeps_all=True))]
+    assert case.share is not None
+    assert len(case.rows) - found.size.sum() <= case.share * len(case.rows)
+    source, published = open_table(case.table()), pa.table(found.columns())
+    is_out = found.recoding.find_left_out(source)
+    assert not is_out[found.row_numbers].any()
+    stays = source.take(np.sort(found.row_numbers))
+    place = np.argsort(np.argsort(found.row_numbers))
+    applied = found.recoding.apply_to(stays).take(pa.array(place))
+    for name in published.column_names:
+        assert applied.column(name).to_pylist() == published.column(name).to_pylist()
+    assert found.recoding.apply_to(source).num_rows == (~is_out).sum()
+    with tempfile.TemporaryDirectory() as folder:
+        cuts_of(found).write(Path(folder))
+        again = tree.read(Path(folder), case.policy.schema)
+        assert again.apply(case.table()).equals(found.recoding.apply(case.table()))
+
+
+@settings(max_examples=100, deadline=None)
+@given(people_cases(leaves_rows_out=True))
+def test_a_recoding_shows_nothing_that_no_published_group_has(case: Case):
+    found = case.grow()
+    for a in range(len(case.attributes)):
+        labels, ends = found.recoding.pieces(a)
+        published = found.recoding.ends(found.leaf).along(a)
+        shown, known = (
+            {str(end) for end in zip(*map(np.ndarray.tolist, own), strict=True)} for own in (published, ends)
+        )
+        assert shown == known
+        assert len(labels) == len(shown)

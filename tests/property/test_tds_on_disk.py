@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,16 @@ import pyarrow as pa
 from blocks import EncodedRows
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
-from tds_cases import Case, cases, chooser_in_memory, chooser_in_passes, cuts_of, noting, spelled
+from tds_cases import (
+    Case,
+    cases,
+    chooser_in_memory,
+    chooser_in_passes,
+    cuts_of,
+    noting,
+    people_cases,
+    spelled,
+)
 
 from sfumato.engines.disk import DiskEngine
 from sfumato.engines.memory import MemoryEngine
@@ -19,6 +29,7 @@ from sfumato.engines.start import scan_table
 from sfumato.methods.specialization import loop
 from sfumato.methods.specialization.grid_run import GridRun
 from sfumato.methods.specialization.groups import CountedGroups
+from sfumato.policy.output import Output
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.spill import Spill
@@ -85,7 +96,7 @@ def test_the_engine_in_memory_can_work_in_parts_and_finds_the_same_groups():
 def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any], CountedGroups]:
     with Spill() as spill:
         engine = DiskEngine(spill, rows.layout, Room(2 * memory, 1, MOST_FILES), writer_bytes=memory)
-        chooser, groups = chooser_in_passes(engine, rows, case.policy, case.k)
+        chooser, groups = chooser_in_passes(engine, rows, case.policy)
         taken = noting(chooser, rows.rows.T)
         loop.specialize(rows.domains, chooser)
     return taken, groups
@@ -96,8 +107,44 @@ def chosen_on_disk(rows: EncodedRows, case: Case, memory: int) -> tuple[list[Any
 def test_specializations_come_in_the_order_of_the_engine_in_memory(case: Case, memory: int):
     rows = EncodedRows(case.table(), case.policy, size=16)
     taken, groups = chosen_on_disk(rows, case, memory)
-    chooser, codes, domains = chooser_in_memory(case.table(), case.policy, case.k)
+    chooser, codes, domains = chooser_in_memory(case.table(), case.policy)
     expected = noting(chooser, codes)
     loop.specialize(domains, chooser)
     assert taken == expected
     event("sliced" if groups.is_sliced else f"{min(rows.passes, 6)} passes")
+
+
+@settings(max_examples=120)
+@given(people_cases(max_rows=40), MEMORY, st.integers(1, 45), st.integers(1, 20))
+def test_people_and_what_is_left_out_are_those_of_the_engine_in_memory(
+    case: Case, memory: int, at_once: int, size: int
+):
+    if case.output is Output.SUMMARY:  # refused of a group that is larger than memory
+        case = replace(case, output=Output.LABELS)
+    rows, expected = EncodedRows(case.table(), case.policy, size=size), case.grow()
+    with Spill() as spill:
+        engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory // 2)
+        run = GridRun(engine, rows, case.policy, random=seeded(1))
+        found = [run.note(note) or chunk for chunk, note in engine.finish(run.works())]
+        cuts = run.recoding()
+        assert [path.name for path in spill.folder.iterdir() if path.name.startswith("rows")] == []
+    assert cuts.as_document() == cuts_of(expected).as_document()
+    members: dict[tuple[int, ...], set[int]] = {}
+    for groups, payload in ((own.groups, own.payload) for own in found if len(own.groups.size)):
+        assert payload is not None
+        numbers = payload.column("row").to_numpy()[groups.row_numbers]
+        for place, part in zip(
+            groups.leaf.tolist(), np.split(numbers, np.cumsum(groups.size)[:-1]), strict=True
+        ):
+            members.setdefault(tuple(place), set()).update(part.tolist())
+    leaves = [tuple(place) for place in expected.leaf.tolist()]
+    ends = np.cumsum(expected.size)
+    assert members == dict(
+        zip(leaves, (set(part.tolist()) for part in np.split(expected.row_numbers, ends[:-1])), strict=True)
+    )
+    table = scan_table(open_table(case.table()), case.policy)
+    alone = GridRun(MemoryEngine(), table, case.policy, random=seeded(1))
+    for _, note in MemoryEngine().finish(alone.works()):
+        alone.note(note)
+    assert (run.errors, run.n_people) == (alone.errors, alone.n_people)
+    event(f"left out: {len(case.rows) > expected.size.sum()}, people: {case.people is not None}")

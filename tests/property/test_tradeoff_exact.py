@@ -112,3 +112,30 @@ def test_the_work_may_be_shared_out_by_any_number_of_columns(data):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "LEAST_TASKS", data.draw(st.sampled_from([1, 3, 10**6])))
         assert_exact(problem, objective, exact.solve(problem, objective, threads=2))
+
+
+# ---- people ----------------------------------------------------------------------------------------------
+
+
+@given(problems(people=True), thresholds)
+@settings(max_examples=150)
+def test_people_with_several_rows_count_once_in_every_box(problem, objective):
+    assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
+    for row in range(problem.n):
+        for levels in naive.generalizations(problem, row):
+            found = problem.measure(np.array([row]), np.array([levels], dtype=np.uint8))
+            assert int(found.covered[0]) == naive.measure(problem, row, levels)[0]
+
+
+@given(st.data())
+@EXAMPLES
+def test_a_limit_of_risk_counts_people(data):
+    problem = data.draw(problems(people=True))
+    objective = data.draw(risk_limits(problem))
+    assert_exact(problem, objective, exact.solve(problem, objective, threads=1))
+
+
+@given(problems(floor=True, people=True), log_risks)
+@settings(max_examples=40)
+def test_log_risk_counts_people(problem, objective):
+    assert_greatest(problem, objective, exact.solve(problem, objective, threads=1))

@@ -8,14 +8,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from elsewhere import Elsewhere
 from growing import UncheckedPolicy
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import BIG_CASES, Case, big_case, cases, cut, groups_of
 from naive_people import MondrianOfPeople, people_satisfy
+from tree_runs import grown_by_run, scan
 from unit_tables import people_table
 
 import sfumato as sf
+from sfumato.engines import protocol
+from sfumato.engines.memory import MemoryEngine
+from sfumato.engines.protocol import Room
 from sfumato.errors import PromiseError, RequirementUnreachable
 from sfumato.methods.mondrian import memory, method
 from sfumato.policy.schema import Attribute, Role, Schema
@@ -69,30 +74,34 @@ def test_the_boxes_do_not_depend_on_threads_or_on_the_order_of_rows(number):
     assert case.groups(sf.publish(turned, case.policy, threads=4).table) == alone
 
 
-def split_by_counts(case, options):
-    """The policy without a list, with these options of Mondrian."""
-    policy = case.policy_with(**options)
-    mondrian = policy["method"]["mondrian"]
-    if mondrian.get("variant") != "paper" and "criterion" not in mondrian:
-        mondrian["refine"] = "none"
-    return policy
-
-
 @pytest.mark.parametrize("number", range(1, 500, 5))
 @pytest.mark.parametrize("engine", ["memory", "disk"])
 def test_people_that_are_counted_block_by_block_make_the_same_boxes(number, engine, tmp_path):
     case = people_table(number)
     if not case.is_reachable:
         return
-    alone = sf.publish(case.table, split_by_counts(case, {}))
+    alone = sf.publish(case.table, case.policy_without_list())
     options = {"rows-in-memory": random.Random(number).choice([1, 5, 12])}
     pq.write_table(case.table, tmp_path / "rows.parquet")
     table = tmp_path / "rows.parquet" if engine == "disk" else case.table
-    found = sf.publish(table, split_by_counts(case, options), engine=engine, memory=1 << 26)
+    found = sf.publish(table, case.policy_without_list(**options), engine=engine, memory=1 << 26)
     groups = case.groups(found.table)
     assert groups == case.groups(alone.table)
     assert found.certificate.claims.requirements == alone.certificate.claims.requirements
     assert found.certificate.claims.people == len({*case.people})
+
+
+@pytest.mark.parametrize("number", range(0, 500, 20))
+def test_people_that_are_counted_elsewhere_make_the_same_boxes(number, monkeypatch):
+    """Counts are merged by workers, and do not stay from one pass to the next; more than twelve rows are counted."""
+    case = people_table(number)
+    if not case.is_reachable:
+        return
+    policy, here = sf.Policy.of(case.policy_without_list()), MemoryEngine(threads=1)
+    expected = grown_by_run(scan(open_table(case.table), policy, here.room), policy, here)
+    monkeypatch.setattr(protocol, "BLOCK_ROWS", 5)
+    room = Room(1 << 30, 12, 200)
+    assert grown_by_run(scan(open_table(case.table), policy, room), policy, Elsewhere(room)) == expected
 
 
 # ---- the naive twin --------------------------------------------------------------------------------

@@ -54,8 +54,9 @@ Score
     (missing against present first), or node number.
 19. Parts are in order: lower, upper; missing, present; children in code order, the rest last; d, the rest.
 20. A rest of kind 1 excludes children as they are declared: an only child that was dropped above its own only child
-    gives the name. A rest of kind 2 excludes the node that stayed. Both say the same of the values.
-21. A task whose class is the same in all rows adds nothing: without a loss weight nothing is split then.
+    gives the name. A rest of kind 2 excludes the node that stayed. Both say the same of the table's values, and each
+    is what a later row goes by: a new value below the dropped node joins its part, or goes with the rest.
+21. A task whose class is the same in all rows adds nothing (17): without a loss weight nothing is split then (15).
 
 Left-out rows
 22. With an allowance b a candidate of kind 1 may leave out its rest, if that does not hold (or without ``rest`` whatever

@@ -58,7 +58,10 @@ class Candidate:
 
 
 class TopDown:
-    """``roots`` has an attribute's whole domain each, ``targets`` (names, weight): several names are one label."""
+    """``roots`` has an attribute's whole domain each, ``targets`` (names, weight): several names are one label.
+
+    ``people``, if they count, are those of the rows, and ``share`` is how many rows and people may be left out.
+    """
 
     def __init__(
         self,
@@ -66,8 +69,13 @@ class TopDown:
         roots: Mapping[str, Piece],
         k: int,
         targets: Sequence[tuple[tuple[str, ...], float]],
+        *,
+        people: Sequence[Any] | None = None,
+        share: Fraction = Fraction(0),
     ) -> None:
         self.rows, self.names, self.k = rows, list(roots), k
+        self.people = range(len(rows)) if people is None else people
+        self.share = share
         self.targets = targets if len(targets) > 1 else [(targets[0][0], 1.0)]
         self.cuts: list[list[Piece]] = [[root] for root in roots.values()]
         self.taken: list[tuple[int, list[int]]] = []  # attribute and sizes of the parts, in order
@@ -135,7 +143,22 @@ class TopDown:
     # -- groups ------------------------------------------------------------------------------------
 
     def is_valid(self, candidate: Candidate) -> bool:
-        return self.anonymity(self.after(candidate)) >= self.k
+        """Do all groups have k people, but for those that may be left out together?"""
+        out = [i for group in self.groups(self.after(candidate)) if not self.stands(group) for i in group]
+        people = {self.people[i] for i in out}
+        is_allowed = len(out) <= self.share * len(self.rows) and len(people) <= self.share * len(
+            {*self.people}
+        )
+        return not out or (is_allowed and len(out) < len(self.rows))
+
+    def stands(self, group: Sequence[int]) -> bool:
+        return len({self.people[i] for i in group}) >= self.k
+
+    def groups(self, cuts: Sequence[Sequence[Piece]]) -> list[list[int]]:
+        found: dict[tuple[Piece, ...], list[int]] = {}
+        for i, row in enumerate(self.rows):
+            found.setdefault(self.box(row, cuts), []).append(i)
+        return list(found.values())
 
     def after(self, candidate: Candidate) -> list[list[Piece]]:
         cuts = [list(cut) for cut in self.cuts]
@@ -144,7 +167,8 @@ class TopDown:
         return cuts
 
     def anonymity(self, cuts: Sequence[Sequence[Piece]]) -> int:
-        return min(Counter(self.box(row, cuts) for row in self.rows).values())
+        smallest = min(map(len, self.groups(cuts)))
+        return max(smallest, self.k) if self.share * len(self.rows) >= 1 else smallest
 
     def box(self, row: Row, cuts: Sequence[Sequence[Piece]]) -> tuple[Piece, ...]:
         found = []

@@ -44,8 +44,16 @@ def node_of(problem: LatticeProblem, row: int, a: int, level: int) -> int:
     return node
 
 
+PEOPLE = "_rows_of_people"
+
+
+def name_people(problem: LatticeProblem, rows) -> None:
+    """From now on a box covers the people who have a row in it, of these (codes, person)."""
+    problem.__dict__[PEOPLE] = list(rows)
+
+
 def measure(problem: LatticeProblem, row: int, levels) -> tuple[int, int, int]:
-    """Rows covered, weight, utility."""
+    """Rows covered (or people, if they have names), weight, utility."""
     lattice = problem.lattice
     nodes = [node_of(problem, row, a, level) for a, level in enumerate(levels)]
     weight, utility = problem.floor, 0
@@ -53,13 +61,19 @@ def measure(problem: LatticeProblem, row: int, levels) -> tuple[int, int, int]:
         own = int(lattice.weight[node])
         weight += round(float(problem.factor[row, a]) * own) if problem.is_personal else own
         utility += int(lattice.utility[node])
-    covered = int(problem.own[row])
-    for t, count in zip(problem.side.tolist(), problem.side_count.tolist(), strict=True):
-        if all(
+
+    def covers(codes) -> bool:
+        return all(
             int(lattice.low[node]) <= code < int(lattice.high[node])
-            for node, code in zip(nodes, t, strict=True)
-        ):
-            covered += count
+            for node, code in zip(nodes, codes, strict=True)
+        )
+
+    covered = int(problem.own[row])
+    if PEOPLE in problem.__dict__:
+        covered += len({person for codes, person in problem.__dict__[PEOPLE] if covers(codes)})
+    else:
+        side = zip(problem.side.tolist(), problem.side_count.tolist(), strict=True)
+        covered += sum(count for codes, count in side if covers(codes))
     return covered, weight, utility
 
 

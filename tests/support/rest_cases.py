@@ -174,9 +174,9 @@ class Case:
             name: {} if self.weights[name] == 1 else {"weight": self.weights[name]} for name in self.quasi
         }
         attributes = {name: {**quasi.policy(), **weighed[name]} for name, quasi in self.quasi.items()}
-        attributes |= {"disease": {"role": "sensitive"}, "salary": {"role": "sensitive", "type": "number"}}
-        attributes |= {"class": {"role": "other"}}
-        attributes |= {"row": {"role": "other", "type": "number", "passes": "unique"}}
+        passing = {"disease": {"role": "sensitive"}, "salary": {"role": "sensitive", "type": "number"}}
+        passing |= {"class": {"role": "other"}, "row": {"role": "other", "type": "number"}}
+        attributes |= {name: {**column, "passes": "unique"} for name, column in passing.items()}
         return {
             "attributes": attributes,
             "require": [requirement.as_policy() for requirement in self.requirements],

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any
 
 import naive_tds as naive
@@ -14,8 +15,10 @@ from hypothesis import strategies as st
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Engine
 from sfumato.engines.start import scan_table
+from sfumato.methods.groups import hold_groups
 from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.grid_run import GridRun
+from sfumato.methods.specialization.group_rule import GroupRule, HeldPeople
 from sfumato.methods.specialization.groups import CountedGroups, HeldGroups
 from sfumato.methods.specialization.loop import Candidate
 from sfumato.methods.specialization.tds import partition
@@ -24,6 +27,8 @@ from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.output import Output
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Attribute, Kind, Role, Schema
+from sfumato.policy.suppress import Suppress
+from sfumato.policy.unit import Unit
 from sfumato.policy.workload import Classify
 from sfumato.randomness import seeded
 from sfumato.recoding.axis import OrderedAxis
@@ -40,12 +45,25 @@ class Case:
     k: int
     workload: list[Classify]
     output: Output = Output.LABELS
+    people: list[str] | None = None
+    """Whose each row is, if people count."""
+    share: Fraction | None = None
+    """How many rows may be left out."""
 
     @property
     def policy(self) -> Policy:
-        others = (Attribute("class", Role.OTHER), Attribute("job", Role.SENSITIVE))
-        schema = Schema((*self.attributes, *others))
-        return Policy(schema, (KAnonymity(self.k),), tuple(self.workload), TdsOptions(), self.output)
+        others = [Attribute("class", Role.OTHER), Attribute("job", Role.SENSITIVE)]
+        if self.people is not None:
+            others.append(Attribute("who", Role.IDENTIFIER))
+        return Policy(
+            Schema((*self.attributes, *others)),
+            (KAnonymity(self.k),),
+            tuple(self.workload),
+            TdsOptions(),
+            self.output,
+            unit=None if self.people is None else Unit("who"),
+            suppress=None if self.share is None else Suppress(self.share),
+        )
 
     def table(self, rows: list[dict[str, Any]] | None = None) -> pa.Table:
         rows = self.rows if rows is None else rows
@@ -64,7 +82,14 @@ class Case:
             for task in self.workload
             for names in ([task.targets] if task.joint else [(name,) for name in task.targets])
         ]
-        return naive.TopDown(self.rows, self.roots, self.k, targets)
+        return naive.TopDown(
+            self.rows, self.roots, self.k, targets, people=self.people, share=self.share or Fraction(0)
+        )
+
+    def grow(self, *, keeps_all: bool = False) -> Partition:
+        """The groups of one run, which is compared with no other."""
+        table, engine = scan_table(open_table(self.table()), self.policy), MemoryEngine()
+        return hold_groups(GridRun(engine, table, self.policy, random=seeded(1), keeps_all=keeps_all), engine)
 
 
 SHAPES = st.recursive(st.none(), lambda below: st.lists(below, min_size=1, max_size=4), max_leaves=9).filter(
@@ -130,6 +155,26 @@ def cases(draw: Any, *, max_rows: int = 24) -> Case:
     return Case(rows, attributes, roots, k, workload, draw(st.sampled_from(list(Output))))
 
 
+@st.composite
+def people_cases(draw: Any, *, max_rows: int = 24, leaves_rows_out: bool | None = None) -> Case:
+    """Cases whose rows are of fewer people, or of which some may be left out, or both."""
+    case = draw(cases(max_rows=max_rows))
+    n = len(case.rows)
+    leaves = draw(st.booleans()) if leaves_rows_out is None else leaves_rows_out
+    share = (
+        draw(st.sampled_from([Fraction(1, 20), Fraction(1, 5), Fraction(1, 2), Fraction(1)]))
+        if leaves
+        else None
+    )
+    if leaves and draw(st.booleans()):
+        return replace(case, share=share)
+    n_people = draw(st.integers(1, n))
+    people = draw(st.lists(st.integers(0, n_people - 1), min_size=n, max_size=n))
+    k = min(case.k, len({*people}))
+    rows = [{**row, "who": f"p{who}"} for row, who in zip(case.rows, people, strict=True)]
+    return replace(case, rows=rows, people=[row["who"] for row in rows], k=k, share=share)
+
+
 def cuts_of(found: Partition) -> Cuts:
     """The recoding of a partition by top-down specialization: a cut for each attribute."""
     assert isinstance(found.recoding, Cuts)
@@ -146,22 +191,24 @@ def spelled(cuts: Cuts) -> list[Any]:
     ]
 
 
-def chooser_in_memory(table: pa.Table, policy: Policy, k: int) -> tuple[BestScore, Any, Any]:
+def chooser_in_memory(table: pa.Table, policy: Policy) -> tuple[BestScore, Any, Any]:
     """The chooser over rows in memory, their codes axis by axis, and the domains."""
     encoded, engine = scan_table(open_table(table), policy), MemoryEngine()
     rows = engine.load(encoded)
     gains = GridRun(engine, encoded, policy, random=seeded(1))._gains(rows)
     codes = np.ascontiguousarray(rows.rows.T[: len(encoded.domains)])
-    groups = HeldGroups(codes, [domain.n_codes for domain in encoded.domains])
-    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), codes, encoded.domains
+    rule = GroupRule.of(policy, encoded.columns, keeps_all=False)
+    people = None if rule.person is None else HeldPeople(rows.rows[:, rule.person], rule.n_people)
+    groups = HeldGroups(codes, [domain.n_codes for domain in encoded.domains], rule, people=people)
+    return BestScore(gains, groups, rule=rule), codes, encoded.domains
 
 
-def chooser_in_passes(engine: Engine, rows: Any, policy: Policy, k: int) -> tuple[BestScore, CountedGroups]:
+def chooser_in_passes(engine: Engine, rows: Any, policy: Policy) -> tuple[BestScore, CountedGroups]:
     """The chooser over rows that are counted in passes."""
     run = GridRun(engine, rows, policy, random=seeded(1))
-    gains = run._gains(rows)
-    groups = CountedGroups(engine, rows, gains, rows.domains, k=k, memory=run.memory)
-    return BestScore(gains, groups, k=k, n_rows=rows.n_rows), groups
+    gains, rule = run._gains(rows), GroupRule.of(policy, rows.columns, keeps_all=False)
+    groups = CountedGroups(engine, rows, gains, rows.domains, rule=rule, memory=run.memory)
+    return BestScore(gains, groups, rule=rule), groups
 
 
 def noting(chooser: BestScore, codes: Any) -> list[tuple[int, list[int]]]:

@@ -57,8 +57,9 @@ def problems(
     external: bool | None = None,
     utilities: tuple[str, ...] = UTILITIES,
     models: tuple[str, ...] = MODELS,
+    people: bool = False,
 ) -> LatticeProblem:
-    """A problem; with a ``floor`` no generalization weighs nothing."""
+    """A problem; with a ``floor`` no generalization weighs nothing. With ``people`` those of the side table count."""
     n_columns = draw(st.integers(1, max_columns))
     domains = [
         TreeDomain(
@@ -80,15 +81,24 @@ def problems(
     if draw(st.booleans()) if personal is None else personal:
         random = np.random.default_rng(draw(st.integers(0, 2**32)))
         factor = random.choice([0.5, 1.0, 2.5, 7.0], size=codes.shape)
-    return problem_of(
+    against, person = codes if side is None else side, None
+    if people:
+        n_people = draw(st.integers(1, len(against)))
+        random = np.random.default_rng(draw(st.integers(0, 2**32)))
+        person = random.integers(0, n_people, len(against))
+    problem = problem_of(
         domains,
         codes,
         side,
+        person=person,
         utility=draw(st.sampled_from(utilities)),
         weights=Weights(draw(st.sampled_from(models))),
         floor=draw(st.sampled_from([0.1, 1.0, 10.0])) if floor else draw(st.sampled_from([0.0, 0.0, 0.5])),
         factor=factor,
     )
+    if person is not None:
+        naive.name_people(problem, zip(against.tolist(), person.tolist(), strict=True))
+    return problem
 
 
 shares = st.sampled_from(

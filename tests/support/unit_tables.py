@@ -43,6 +43,13 @@ class PeopleTable(RandomTable):
             return len({self.people[row["row"]] for row in group}) >= given
         return satisfies(self.pairs(group, given["of"]), required, self.pairs(table, given["of"]))
 
+    def policy_without_list(self, **options: Any) -> dict[str, Any]:
+        """The policy with these options of Mondrian, and no list of cells: a list needs rows in memory."""
+        mondrian = {**self.policy["method"]["mondrian"], **options}
+        if mondrian.get("variant") != "paper" and "criterion" not in mondrian:
+            mondrian["refine"] = "none"
+        return {**self.policy, "method": {"mondrian": mondrian}}
+
     def pairs(self, group: Sequence[Row], name: str) -> list[Row]:
         return list({(self.people[row["row"]], row[name]): row for row in group}.values())
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from sfumato.evaluation.result import Evaluation
 
 DEMO_MARK = ".made-by-sfumato-demo"
+STAYS_RELEASE = "stays-release"
+OF_PEOPLE = " holds of people"
+"""How verify ends a claim that it decides by the raw table."""
 
 
 @click.command()
@@ -35,23 +38,40 @@ def demo(out: Path) -> None:
 
     _claim_folder(out)
     table, policy, release = out / "patients.csv", out / "policy.yaml", out / "release"
+    for earlier in (release, out / STAYS_RELEASE):
+        if earlier.exists():
+            shutil.rmtree(earlier)
     say(f"The table: 10,000 generated hospital stays, {table}")
     write_example(out)
-    if release.exists():
-        shutil.rmtree(release)
     say("\nWhat will such a release be good for? Measured on held-out rows:")
     measured = _measure(str(table), policy, out / "evaluation.json")
     say("\nThe release, and every claim of it checked again:")
     make_release(str(table), policy, release, Request(evaluation=measured))
     check_folder(release)
+    say("\nPatients who came back stand in several rows; then groups count patients (unit: patient_id):")
+    _publish_stays(out)
     say(
         f"\nLook at\n  {release / 'report.html'}    what was promised and what happened, with pictures\n"
         f"  {release / 'release.csv'}    the rows that can be published\n"
+        f"  {out / 'stays.yaml'}    a policy for people with several rows, released in {out / STAYS_RELEASE}\n"
         f"  {out / 'private.yaml'}    the same patients under differential privacy; see docs/differential-privacy.md\n"
         f"  {out / 'personal.yaml'}    a box for each patient; see docs/risk-utility.md\n"
         f"  {policy}    what the owner asked for; change it and run\n"
         f"  sfumato publish {table} --policy {policy} --out my-release"
     )
+
+
+def _publish_stays(folder: Path) -> None:
+    """Publish the table of stays, and count the people of each group again, in the raw table."""
+    from sfumato.checking import verify_folder
+    from sfumato.publishing import Request
+
+    table, release = folder / "stays.csv", folder / STAYS_RELEASE
+    make_release(str(table), folder / "stays.yaml", release, Request())
+    verdict = verify_folder(release, table=str(table))
+    verdict.raise_if_failed()
+    counted = [f"{each.claim}, {each.detail}" for each in verdict.checks if each.claim.endswith(OF_PEOPLE)]
+    say(f"  counted again in {table}: {'; '.join(counted)}")
 
 
 def _claim_folder(folder: Path) -> None:

@@ -10,7 +10,7 @@ from sfumato.errors import number_of
 from sfumato.policy.options.risk_utility import LAGRANGIAN, Absolute, RiskUtilityOptions
 from sfumato.release.certificate import Privacy, Sampling
 from sfumato.release.release import Release
-from sfumato.verify.risk_utility.claims import TRADEOFF, WEIGHTED
+from sfumato.verify.risk_utility.claims import TRADEOFF, WEIGHTED, is_above_one
 
 ALL_OR_NOTHING = 0.95
 """A share of the rows so large that hardly any has a generalization between raw and suppressed."""
@@ -54,7 +54,7 @@ def _tradeoff_lines(release: Release) -> Iterator[str]:
         f"risk of a row, before and after: {raw['mean']:.4g} and {risk['mean']:.4g} on average, "
         f"{raw['greatest']:.4g} and {risk['greatest']:.4g} at most{allowed}"
     )
-    if max(raw["greatest"], risk["greatest"]) > 1:
+    if is_above_one(raw["greatest"], risk["greatest"]):
         yield WEIGHTED
     yield f"optimal: proved for {found['proved']:,} of {number_of(n_rows, 'row')}"
     yield f"optimizer {found['optimizer']}: {found['reason']}"

@@ -1,10 +1,10 @@
 """Comparison of several policies on the same table: the risk of each, and its utility.
 
 Risk here is that of someone who knows that a person is in the release and knows all quasi-identifiers:
-1 / size of the group, the largest over all rows and the mean; where boxes are chosen row by row, 1 / rows of the
-side table that fit the box, whatever the weights. A differentially private release has no groups, and
-epsilon stands in place of the risk. Utility is that of :mod:`sfumato.evaluation`,
-on the same folds for every setting, so that differences between settings are paired.
+1 / size of the group, the largest over all rows and the mean; with a ``unit`` 1 / people of the group, as in the claims
+of a release; where boxes are chosen row by row, 1 / rows of the side table that fit the box, whatever the weights. A
+differentially private release has no groups, and epsilon stands in place of the risk. Utility is that of
+:mod:`sfumato.evaluation`, on the same folds for every setting, so that differences between settings are paired.
 """
 
 from __future__ import annotations
@@ -19,14 +19,16 @@ from sfumato import methods
 from sfumato.comparison.result import Comparison, Setting
 from sfumato.comparison.settings import combinations, read_vary, vary_policy
 from sfumato.comparison.show import as_html
+from sfumato.encoding.encoders import encode_people
 from sfumato.errors import PolicyError, PromiseError
-from sfumato.evaluation.experiment import Experiment, Setup, check_method, points_of, prepare
+from sfumato.evaluation.experiment import Experiment, Setup, check_method, points_of, prepare, unit_of
 from sfumato.evaluation.intervals import paired_test
 from sfumato.evaluation.protocol import score_nothing, score_raw, score_release
 from sfumato.evaluation.result import PairedTest
 from sfumato.methods.risk_utility.together import count_alike
 from sfumato.policy.document import Policy
 from sfumato.progress import Progress, no_progress, showing
+from sfumato.release.certificate import SmallGroups
 from sfumato.table.reading import AS_USUAL, Reading
 
 
@@ -124,9 +126,12 @@ def _risks(experiment: Experiment, policy: Policy) -> dict[str, Any]:
         alike, n_boxes = count_alike(experiment.source, policy, threads=threads)
         mean = math.fsum(1 / alike) / len(alike)
         return {"largest_risk": 1 / int(alike.min()), "mean_risk": mean, "groups": n_boxes}
-    size = methods.partition(experiment.source, policy, threads=threads).size
-    mean = len(size) / int(size.sum())  # each group's risks add up to 1
-    return {"largest_risk": 1 / int(size.min()), "mean_risk": mean, "groups": len(size)}
+    groups = methods.partition(experiment.source, policy, threads=threads)
+    size, unit = groups.size, unit_of(policy)
+    if unit is not None:
+        size = groups.count_people(encode_people(experiment.source, unit)[0])
+    risk = SmallGroups.of(size).risk(rows=int(size.sum()), groups=len(size))
+    return {"largest_risk": risk.largest, "mean_risk": risk.mean, "groups": len(size)}
 
 
 def _tests(settings: Sequence[Setting]) -> Iterator[PairedTest]:

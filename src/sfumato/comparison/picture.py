@@ -28,6 +28,7 @@ MARKS = ("circle", "square", "triangle", "diamond", "wedge", "cross")
 PAPER, INK, SOFT, GREY, RULE = "#ffffff", "#33332f", "#6b6b66", "#8a8a86", "#e6e4de"
 
 RISK = "largest risk of a row: 1 / rows that fit its labels  (less to the left)"
+RISK_OF_PEOPLE = "largest risk of a person: 1 / people of the group  (less to the left)"
 EPSILON = "epsilon  (more private to the left)"
 
 WIDTH, HEIGHT = 330.0, 210.0  # of what is drawn in a panel
@@ -359,7 +360,8 @@ def _draw_panel(drawing: Drawing, found: Comparison, panel: Panel, place: _Place
         )
     _label_exposures(drawing, found, panel, place)
     corner = ((place.left, place.top), (place.left, bottom), (right, bottom))
-    title = EPSILON if panel.is_private else RISK
+    risk = RISK_OF_PEOPLE if found.counts_people else RISK
+    title = EPSILON if panel.is_private else risk
     drawing.add(Line(corner, GREY), PlacedText(right, bottom + 34, title, SOFT, size=9.5, anchor="end"))
     references = sorted(_references(found, panel), key=lambda reference: -reference[1])
     below = -math.inf
@@ -436,7 +438,7 @@ def _draw_name(drawing: Drawing, setting: Setting, x: float, y: float, ink: str)
     text = shorten(setting.name if scale is None else f"{scale}={setting.choices[scale]}", 30)
     for across, down, anchor in ((7, -7, "start"), (7, 15, "start"), (-7, -7, "end"), (-7, 15, "end")):
         label = PlacedText(x + across, y + down, text, ink, size=9.5, anchor=anchor, has_halo=True)
-        if drawing.is_free(label.box):
+        if label.box[2] <= drawing.width and drawing.is_free(label.box):
             drawing.add(label)
             return
 

@@ -14,6 +14,7 @@ from sfumato.errors import number_of
 from sfumato.evaluation.loss import NCP, OF_LOSS
 from sfumato.evaluation.result import ModelScore, PairedTest
 from sfumato.policy.kinds import read_exactly
+from sfumato.policy.unit import Unit
 
 FORMAT = 1
 
@@ -125,6 +126,12 @@ class Comparison:
     def leading(self) -> tuple[ModelScore, ...]:
         """The scores of the raw data by the metric that pictures and advice are about: one for each target and model."""
         return tuple(score for score in self.raw if score.is_leading)
+
+    @property
+    def counts_people(self) -> bool:
+        """Do groups count people, so that their risk is of people?"""
+        unit = self.policy.get("unit")
+        return unit is not None and Unit.of(unit).is_person
 
     def of_raw(self, target: str, model: str, metric: str | None = None) -> ModelScore:
         return _score_of(self.raw, target, metric, model)

@@ -17,6 +17,7 @@ from sfumato.policy.output import Output
 from sfumato.policy.requirements import REQUIREMENTS, KAnonymity
 from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.suppress import SHARE, Suppress
+from sfumato.policy.unit import Unit
 from sfumato.policy.workload import Aggregate, Select
 from sfumato.policy.yaml import core
 
@@ -203,9 +204,22 @@ def _as_private(policy: Policy, name: str, epsilon: str) -> Policy:
 
 
 def _drop_unless(attribute: Attribute, kept: set[str]) -> Attribute:
+    attribute = _as_identifier(attribute)
     if attribute.role in (Role.SENSITIVE, Role.OTHER) and attribute.name not in kept:
-        return replace(attribute, role=Role.DROP)
+        return replace(attribute, role=Role.DROP, passes=None, shift=None)
     return attribute
+
+
+def _as_identifier(attribute: Attribute) -> Attribute:
+    """The column removed, where it holds pseudonyms: methods without groups publish none."""
+    if attribute.role is not Role.PSEUDONYM:
+        return attribute
+    return replace(attribute, role=Role.IDENTIFIER, key=None, scope=None)
+
+
+def _as_unit(policy: Policy) -> Unit | None:
+    """The unit of a method that bounds the rows of nobody."""
+    return None if policy.unit is None else replace(policy.unit, rows_at_most=None)
 
 
 def _as_groups(policy: Policy, name: str) -> Policy:
@@ -222,6 +236,7 @@ def _as_groups(policy: Policy, name: str) -> Policy:
         numbers=None,
         rest_labels=None,
         suppress=suppress,
+        unit=_as_unit(policy),
     )
 
 
@@ -232,7 +247,7 @@ def _as_rows(policy: Policy, name: str) -> Policy:
     options = OPTIONS[name].of({}, policy.schema, None)
     return replace(
         policy,
-        schema=_schema_for(options, policy),
+        schema=Schema(tuple(map(_as_identifier, _schema_for(options, policy)))),
         requirements=(),
         workload=policy.predictions,
         method=options,
@@ -240,6 +255,8 @@ def _as_rows(policy: Policy, name: str) -> Policy:
         rows="counts",
         numbers=None,
         rest_labels=None,
+        suppress=None,
+        unit=_as_unit(policy),
     )
 
 

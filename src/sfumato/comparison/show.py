@@ -18,6 +18,8 @@ def as_text(found: Comparison) -> str:
     """The table, without the training figures that the CSV has, and what to choose."""
     how = found.protocol
     heading = f"{how['folds']} folds of {how['rows']:,} rows by {how['learners']}; seed {how['seed']}."
+    if found.counts_people:
+        heading += " Groups count people, and their risk is that of people."
     advice = "\n".join(f"- {line}" for line in guidance(found))
     return "\n\n".join(block for block in (heading, *_tables(found), _problems(found), advice) if block)
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.batches import Block, Rows
 from sfumato.encoding.domain import Codes
+from sfumato.engines.memory_plan import share_room
 from sfumato.engines.protocol import A, Asked, D, Loaded, Published, Room, Sink, Work
 from sfumato.progress import Progress, no_progress
 from sfumato.table.spill import Counters, Spill
@@ -93,18 +94,6 @@ class LocalEngine(ABC):
     @abstractmethod
     def discard(self, rows: Rows) -> None:
         """Nobody will read these rows again."""
-
-
-def share_room(wanted: Sequence[int], room: int) -> list[int]:
-    """The bytes that each of several states may take: what it wants, and an equal part of what is left.
-
-    If there is too little for all, each gets the same share of what it wants.
-
-    >>> share_room([10, 30], 60), share_room([10, 30], 20)
-    ([20, 40], [5, 15])
-    """
-    left = room - sum(wanted)
-    return [each + left // len(wanted) if left >= 0 else each * room // sum(wanted) for each in wanted]
 
 
 def group_rows(rows: Codes, part: NDArray[np.integer[Any]], n_parts: int) -> Iterator[tuple[int, Codes]]:

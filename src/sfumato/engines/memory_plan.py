@@ -5,6 +5,7 @@ The phases of a run follow each other, so each may take most of the memory.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,3 +107,15 @@ def estimate_row_bytes(
     orders = 64  # leaves, orders, row numbers and random numbers, on the way also their copies
     published = 2 * cell_bytes + 3 * payload_bytes  # the columns, and a copy on their way out
     return codes + orders + published + LABEL_BYTES * n_axes // min_group
+
+
+def share_room(wanted: Sequence[int], room: int) -> list[int]:
+    """The bytes that each of several states may take: what it wants, and an equal part of what is left.
+
+    If there is too little for all, each gets the same share of what it wants.
+
+    >>> share_room([10, 30], 60), share_room([10, 30], 20)
+    ([20, 40], [5, 15])
+    """
+    left = room - sum(wanted)
+    return [each + left // len(wanted) if left >= 0 else each * room // sum(wanted) for each in wanted]

@@ -70,5 +70,5 @@ class MetKeys:
 
     def __setstate__(self, given: dict[str, Any]) -> None:
         vars(self).update(given)
-        if self._flags is not None:
-            self._flags = np.unpackbits(self._flags, count=self.n_keys).view(np.bool_)
+        if (bits := given["_flags"]) is not None:
+            self._flags = np.unpackbits(bits, count=self.n_keys).view(np.bool_)

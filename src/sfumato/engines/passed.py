@@ -26,7 +26,7 @@ from sfumato.recoding.recoder import pass_on
 from sfumato.release.certificate import percent
 from sfumato.table.alone import AloneRows, number_cells
 from sfumato.table.cells import lenient_texts
-from sfumato.table.identifiers import content_identifier, looks_like_identifier, tells_many_apart
+from sfumato.table.identifiers import content_identifier, identifying_word
 from sfumato.table.spill import Spill
 
 FEWEST_ROWS = 20
@@ -39,7 +39,7 @@ PASSES = "passes"
 """What the certificate calls these figures."""
 
 GLANCE = 2000
-"""The first rows of the table, whose cells are looked at to tell what they are."""
+"""So many cells are looked at to tell what they are: the first of the table that are there."""
 
 MOST_NAMED = 10
 """Columns that a sentence names; of more, the number is said."""
@@ -98,6 +98,42 @@ class PassedFindings:
         return {PASSES: told} if told else {}
 
 
+class FirstCells:
+    """The first :data:`GLANCE` cells of a column that are there, whatever batches they come in, and in which order.
+
+    >>> first = FirstCells()
+    >>> first.add(70, pa.array(["b", "c"]))
+    >>> first.add(0, pa.array(["a"]))
+    >>> first.cells().to_pylist(), first.lacks_before(70)
+    (['a', 'b', 'c'], True)
+    """
+
+    def __init__(self) -> None:
+        self._of_batch: dict[int, pa.Array] = {}
+
+    def lacks_before(self, row: int) -> bool:
+        """Are there fewer in the batches before this row?"""
+        return sum(len(cells) for first, cells in self._of_batch.items() if first < row) < GLANCE
+
+    def add(self, first_row: int, cells: pa.Array) -> None:
+        """Look at the first cells of a batch."""
+        self._of_batch[first_row] = cells
+        self._drop_later()
+
+    def merge(self, other: FirstCells) -> None:
+        """Look at the batches that another one has seen."""
+        self._of_batch |= other._of_batch
+        self._drop_later()
+
+    def _drop_later(self) -> None:
+        self._of_batch = {row: cells for row, cells in self._of_batch.items() if self.lacks_before(row)}
+
+    def cells(self) -> pa.Array:
+        """The cells, in the order of the table."""
+        ordered = [cells for _, cells in sorted(self._of_batch.items(), key=lambda item: item[0])]
+        return pa.concat_arrays([pa.array([], pa.string()), *ordered]).slice(0, GLANCE)
+
+
 class PassedColumns:
     """Looks at batches of a table, in any order, on any number of states that are then merged.
 
@@ -115,7 +151,7 @@ class PassedColumns:
         watched = [*self.passed, *self.identifiers]
         self.alone = {a.name: AloneRows(spill, memory // max(2 * len(watched), 1)) for a in watched}
         self.present = dict.fromkeys(self.alone, 0)
-        self.glance: dict[str, dict[int, pa.Array]] = {a.name: {} for a in self.passed}
+        self.glance = {a.name: FirstCells() for a in self.passed}
         self.n_rows = 0
 
     @property
@@ -134,11 +170,10 @@ class PassedColumns:
             values, is_there = number_cells(cells, attribute)
             self.alone[name].add(values[is_there], owners[is_there])
             self.present[name] += int(is_there.sum())
-            if name in self.glance and batch.first_row < GLANCE:
-                first = lenient_texts(
-                    cells.slice(0, GLANCE - batch.first_row), Attribute(name, attribute.role)
-                )
-                self.glance[name][batch.first_row] = first.dictionary
+            if name in self.glance and self.glance[name].lacks_before(batch.first_row):
+                first = cells.take(pa.array(np.flatnonzero(is_there)[:GLANCE]))
+                texts = lenient_texts(first, Attribute(name, attribute.role))
+                self.glance[name].add(batch.first_row, texts.dictionary_decode())
             batch.forget(name)
         self.n_rows += batch.n_rows
 
@@ -148,7 +183,7 @@ class PassedColumns:
             alone.merge(other.alone[name])
             self.present[name] += other.present[name]
         for name, seen in other.glance.items():
-            self.glance[name].update(seen)
+            self.glance[name].merge(seen)
         self.n_rows += other.n_rows
 
     def find(self, policy: Policy) -> PassedFindings:
@@ -172,11 +207,9 @@ class PassedColumns:
 
     def _identifies(self, name: str, n_values: int) -> str:
         """Why a column looks like a direct identifier; "" if it does not."""
-        word = looks_like_identifier(name)
-        if word and tells_many_apart(n_values, self.n_rows):
+        if word := identifying_word(name, n_values, self.n_rows):
             return f'its name says "{word}"'
-        cells = [cells for _, cells in sorted(self.glance[name].items(), key=lambda item: item[0])]
-        kind = content_identifier(pa.concat_arrays(cells).unique()) if cells else ""
+        kind = content_identifier(self.glance[name].cells().unique())
         return kind and f"its values look like {kind}"
 
     def _tell(self, n_alone: int) -> str:

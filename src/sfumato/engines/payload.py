@@ -30,11 +30,7 @@ class Payload:
     def __init__(self, source: Source, policy: Policy, *, is_stored: bool = True) -> None:
         schema = policy.schema
         self.schema = schema
-        self.published = [
-            name
-            for name in source.names
-            if is_stored and schema[name].role.is_published and schema[name].role is not Role.QUASI_IDENTIFIER
-        ]
+        self.published = [name for name in source.names if is_stored and _comes_along(schema[name], policy)]
         measured = [name for name in source.names if statistics.names_of(schema[name], policy)]
         self.measured = [name for name in measured if name not in self.published]
         self.names = [*self.published, *self.measured]
@@ -121,6 +117,13 @@ class Payload:
         kind = _index_type(len(dictionary))
         indices = pa.array(codes, mask=is_missing if is_missing.any() else None).cast(kind, safe=False)
         return pa.DictionaryArray.from_arrays(indices, dictionary)
+
+
+def _comes_along(attribute: Attribute, policy: Policy) -> bool:
+    """Is a column published as it is, or needed to tell whose pseudonyms are?"""
+    if attribute.name == policy.person and policy.schema.names(Role.PSEUDONYM):
+        return True
+    return attribute.role.is_published and attribute.role is not Role.QUASI_IDENTIFIER
 
 
 def _decoded_bytes(column: pa.Array) -> int:

@@ -20,7 +20,9 @@ class Reservoir(Generic[Rows]):
     """A simple random sample without replacement: the rows with the least keys, in the order of the table.
 
     The key of a row comes from the seed and the row's number. So the sample is the same in whatever blocks and in
-    whatever order the rows come, and however samples of parts of them are merged. No two rows have the same key.
+    whatever order the rows come, and however samples of parts of them are merged. No two rows have the same key, unless
+    their ``owners`` are given: then it comes from the owner's number, and an owner is in the sample with all rows, or not
+    at all. There are as many owners as have no more than ``size`` rows together.
 
     ``take`` picks rows of a portion, and ``join`` makes one portion of several. If it is known beforehand that
     ``n_rows`` will come, rows whose keys are surely too great are skipped at once. The bound leaves too few rows only
@@ -55,14 +57,15 @@ class Reservoir(Generic[Rows]):
         """Let further rows take part, which are numbered from ``first_row`` on."""
         self.add_numbered(rows, np.arange(first_row, first_row + len(rows)))
 
-    def add_numbered(self, rows: Rows, numbers: Ints) -> None:
-        """Let further rows take part, which have these numbers."""
-        keys = splitmix64(self.seed, numbers)
+    def add_numbered(self, rows: Rows, numbers: Ints, owners: Ints | None = None) -> None:
+        """Let further rows take part, which have these numbers, and these owners if owners are drawn."""
+        keys = splitmix64(self.seed, numbers if owners is None else owners)
         at = np.flatnonzero(keys <= np.uint64(self._bound))
         self._hold(keys[at], numbers[at], self.take(rows, at))
 
     def merge(self, other: Self) -> None:
         """Let the rows of another sample take part, which has the same size and seed and no row of this one."""
+        self._bound = min(self._bound, other._bound)
         for keys, numbers, rows in zip(other._keys, other._numbers, other._portions, strict=True):
             self._hold(keys, numbers, rows)
 
@@ -72,7 +75,7 @@ class Reservoir(Generic[Rows]):
         keys, rows = self._keys[0], self._portions[0]
         if size is None or size >= len(keys):
             return rows
-        return self.take(rows, np.sort(np.argpartition(keys, size - 1)[:size]))
+        return self.take(rows, np.flatnonzero(keys < _first_too_great(keys, size)))
 
     def _hold(self, keys: NDArray[np.uint64], numbers: Ints, rows: Rows) -> None:
         self._keys.append(keys)
@@ -86,9 +89,12 @@ class Reservoir(Generic[Rows]):
         """Keep no more rows than are wanted, in the order of their numbers."""
         keys, numbers = np.concatenate(self._keys), np.concatenate(self._numbers)
         if len(keys) > self.size:
-            kept = np.sort(np.argpartition(keys, self.size - 1)[: self.size])
+            self._bound = min(self._bound, max(int(_first_too_great(keys, self.size)), 1) - 1)
+        kept = np.flatnonzero(
+            keys <= np.uint64(self._bound)
+        )  # owners of whom another sample had too many rows are out
+        if len(kept) < len(keys):
             keys, numbers = keys[kept], numbers[kept]
-            self._bound = int(keys.max())
             self._keep(kept)
         rows = self.join(self._portions)
         if (numbers[1:] < numbers[:-1]).any():
@@ -103,6 +109,11 @@ class Reservoir(Generic[Rows]):
             first, last = np.searchsorted(kept, [start, start + len(portion)])
             self._portions[i] = self.take(portion, kept[first:last] - start)
             start += len(portion)
+
+
+def _first_too_great(keys: NDArray[np.uint64], size: int) -> np.uint64:
+    """The least key of these that is not in a sample of ``size`` rows; there are more keys."""
+    return np.uint64(np.partition(keys, size)[size])
 
 
 def sample_codes(size: int, seed: int, n_rows: int = 0) -> Reservoir[NDArray[np.uint32]]:

@@ -131,12 +131,13 @@ class Intake:
         """Read the table once, and learn what its codes are; keep a simple random ``sample`` of so many rows.
 
         Blocks then have the number of each row as a last column, so that samples of parts of them can be drawn, too. In
-        memory these are all: who has the rows at hand draws a sample of their codes.
+        memory these are all: who has the rows at hand draws a sample of their codes. So are samples of people, of whom
+        this pass learns.
         """
         encoders = [*self._encoders, *self.columns.encoders]
         names = [*self._axis_names, *self.columns.names]
         self.is_numbered = sample > 0
-        if sample and not self.is_at_hand:
+        if sample and not self.is_at_hand and self.policy.person is None:
             self._drawn = sample_cells(sample, seed, max(self.raw.n_rows, 0))
         self.counters.input_passes += 1
         seen = FirstPass(Observed(encoders), self._payload, self._drawn, names, self.memory)

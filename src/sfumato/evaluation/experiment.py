@@ -20,10 +20,11 @@ from sfumato.policy.document import Policy
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.schema import Attribute, Role
 from sfumato.policy.workload import Classify
-from sfumato.randomness import seeded
+from sfumato.randomness import run_key, seeded
 from sfumato.table.allowance import Gauge
 from sfumato.table.opening import open_table
 from sfumato.table.reading import AS_USUAL, Reading, in_usual_notation, open_as
+from sfumato.table.shifted_dates import shift_dates
 from sfumato.table.source import Source
 from sfumato.table.text_encoding import UTF8
 
@@ -157,6 +158,9 @@ class Experiment:
     source: Source
     divisions: tuple[Division, ...]
     cells: Mapping[str, Column]
+    """Of the raw rows."""
+    passed: Mapping[str, Column]
+    """The same as they are published where they pass, with shifted dates."""
     goals: tuple[Goal, ...]
     selections: tuple[str, ...]
     protocol: Mapping[str, Any]
@@ -194,20 +198,28 @@ def prepare(table: Any, policy: Policy, setup: Setup) -> Experiment:
     Gauge(source.where).foresee(source.n_rows * len(source.names) * BYTES_PER_CELL)
     source = source.hold()
     tested = None if setup.test is None else _open(setup.test, policy, setup.reading).hold()
-    cells = points.read([source] if tested is None else [source, tested], policy.schema, _names(goals))
+    tables = [source] if tested is None else [source, tested]
+    cells = points.read(tables, policy.schema, _names(goals))
+    if any(attribute.shift for attribute in policy.schema):
+        key = run_key(setup.seed)
+        source, *others = (shift_dates(table, policy.schema, key).hold() for table in tables)
+        tested = others[0] if others else None
+        passed = points.read([source, *others], policy.schema, _names(goals))
+    else:
+        passed = cells
     for goal in goals:
         _check_target(cells[goal.target], goal)
     if tested is None:
-        divisions = tuple(_divide(source, _strata(goals, cells), setup, _unit_of(policy)))
+        divisions = tuple(_divide(source, _strata(goals, cells), setup, unit_of(policy)))
         held = {"folds": int(setup.folds)}
     else:
-        _check_strangers(source, tested, _unit_of(policy))
+        _check_strangers(source, tested, unit_of(policy))
         divisions, held = (_hold_out(source, tested),), {"test_rows": tested.n_rows}
     for goal in goals:
         _check_known(cells[goal.target], goal, divisions)
     protocol = {**held, "rows": source.n_rows, "seed": int(setup.seed), "learners": setup.learners}
     selections = tuple(task.where for task in policy.selections)
-    return Experiment(source, divisions, cells, goals, selections, protocol, policy, setup)
+    return Experiment(source, divisions, cells, passed, goals, selections, protocol, policy, setup)
 
 
 def _open(table: Any, policy: Policy, reading: Reading) -> Source:
@@ -267,7 +279,7 @@ def _hold_out(train: Source, test: Source) -> Division:
     return Division(train, test, np.arange(train.n_rows), train.n_rows + np.arange(test.n_rows))
 
 
-def _unit_of(policy: Policy) -> Attribute | None:
+def unit_of(policy: Policy) -> Attribute | None:
     """The column that tells people apart, if groups count people."""
     return None if policy.person is None or policy.is_private else policy.schema[policy.person]
 

@@ -160,7 +160,7 @@ def _data_of(
     def data_of(goal: Goal) -> GoalData:
         chosen: dict[str, Column] = {}
         for name in goal.features:
-            chosen |= columns.get(name) or {name: experiment.cells[name].take(division.rows)}
+            chosen |= columns.get(name) or {name: experiment.passed[name].take(division.rows)}
         return GoalData(points.as_features(chosen), is_left_out=is_left_out)
 
     return data_of

@@ -38,11 +38,15 @@ from sfumato.release.strict_json import (
     wrong,
     wrong_as_a_whole,
 )
+from sfumato.verify.risk_utility.claims import WEIGHTED, is_above_one
 
 FORMAT = 1
 
 RELEASE, RAW, NOTHING = "release", "raw", "nothing"
 """What a model learned from: recoded rows, the rows themselves, or the targets alone."""
+
+RISKS = ("mean risk before", "mean risk", "greatest risk before", "greatest risk")
+"""Measures of boxes that are chosen row by row."""
 
 LARGEST_SCORE = 1e140
 """The squares of such scores can still be summed."""
@@ -215,7 +219,7 @@ class Evaluation:
         measures = [(name, f"{value:,.4g}") for name, value in self.measures.items()]
         return notebook.card(
             "An evaluation",
-            OUTSIDE_THE_BUDGET if self.is_private else f"Models learned from releases, {self.held_out}.",
+            " ".join(self.remarks) or f"Models learned from releases, {self.held_out}.",
             [("rows", f"{self.protocol['rows']:,}")] if "rows" in self.protocol else [],
             notebook.table(names, lines) if lines else "",
             notebook.table(("Of the training releases", ""), measures) if measures else "",
@@ -240,6 +244,12 @@ class Evaluation:
         """Is it of a differentially private method? Then its figures are outside the privacy budget."""
         return any(options.spends_epsilon for options in kinds_in(self.policy.get("method")))
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be known to read its figures."""
+        is_weighted = is_above_one(*(self.measures.get(name, 0.0) for name in RISKS))
+        return (WEIGHTED,) * is_weighted + (OUTSIDE_THE_BUDGET,) * self.is_private
+
     def score(self, target: str, model: str, data: str, metric: str | None = None) -> ModelScore:
         """The one score of these names; without a metric, of the leading one."""
         for score in self.scores:
@@ -255,10 +265,6 @@ class Evaluation:
             raise InputError(
                 "A differentially private release holds no evaluation: it is computed from rows outside epsilon. "
                 "Leave it out, and keep it to yourself."
-            )
-        if not policy.method.has_recoding:
-            raise InputError(
-                f"An evaluation is of a workload, and {policy.method.name} serves none; leave it out."
             )
         if Policy.from_dict(self.policy, None) != policy:
             raise InputError(

@@ -19,6 +19,7 @@ from sfumato.encoding.domain import TreeDomain
 from sfumato.evaluation import points
 from sfumato.evaluation.loss import ENTROPY_LOSS, NCP, of_columns, share_of, sum_of_logs
 from sfumato.evaluation.points import RowBoxes
+from sfumato.evaluation.result import RISKS
 from sfumato.methods.risk_utility.publish import leaf_ends
 from sfumato.methods.risk_utility.release import figures_of
 from sfumato.methods.risk_utility.together import OwnBoxes, generalize_tables
@@ -55,11 +56,11 @@ class GeneralizedParts:
         return number_combinations(list(self.train.node.T)).number
 
     def measures(self) -> dict[str, float]:
-        """Risk and utility of the rows to learn from, and what their cells lose."""
+        """Risk and utility of the rows to learn from, before and after, and what their cells lose."""
         figures = figures_of(self.train.found.problem, self.train.optimum, None)
+        risks = [figures[when][what] for what in ("mean", "greatest") for when in ("raw risk", "risk")]
         return {
-            "mean risk": figures["risk"]["mean"],
-            "greatest risk": figures["risk"]["greatest"],
+            **dict(zip(RISKS, risks, strict=True)),
             "mean share of utility": figures["share"]["mean"],
             "least share of utility": figures["share"]["least"],
             **self._ncp(),

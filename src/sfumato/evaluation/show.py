@@ -11,7 +11,6 @@ from sfumato.evaluation.loss import NCP, OF_LOSS, by_column
 from sfumato.evaluation.metrics import ACCURACY, NAMES
 from sfumato.evaluation.result import (
     NOTHING,
-    OUTSIDE_THE_BUDGET,
     RAW,
     RELEASE,
     Evaluation,
@@ -29,8 +28,7 @@ def as_text(found: Evaluation) -> str:
     blocks.append("\n".join(["Of the training releases:", *align(_measures(found), indent=2)]))
     if columns := lost_by_column(found.measures):
         blocks.append("\n".join(["What each column lost, most first:", *align(columns, indent=2)]))
-    blocks += [OUTSIDE_THE_BUDGET] if found.is_private else []
-    return "\n\n".join(blocks)
+    return "\n\n".join([*blocks, *found.remarks])
 
 
 def as_table(found: Evaluation) -> pa.Table:

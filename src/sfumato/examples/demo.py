@@ -1,8 +1,10 @@
-"""The bundled example: patients of a few hospitals, all invented, with three policies and hierarchies.
+"""The bundled example: patients of a few hospitals, all invented, with policies and hierarchies.
 
 No patient is real, but the table behaves like a real one: schooling depends on age, work on schooling,
 marriage on age and sex, disease on age, sex and smoking, cost on disease, and whether a patient comes
 back within a month on most of them. So a release of it can be good or bad, and one sees which.
+
+A second table holds stays: a patient who came back stands in several rows.
 """
 
 from __future__ import annotations
@@ -229,6 +231,28 @@ method:
     weights: {model: model-1, attributes: {zip: 2}}        # where a patient lives weighs twice
 """
 
+STAYS_POLICY = """\
+# Stays in hospital, one in a row: some patients came once, some came often. What is promised is promised to patients, so
+# that nobody hides among ten stays of three. patient_id is left out, but first it tells whose a stay is.
+attributes:
+  patient_id:       {role: identifier}
+
+  age:              {role: quasi-identifier, type: number, bounds: [0, 110], step: 1}
+  sex:              {role: quasi-identifier, values: [Female, Male]}
+  zip:              {role: quasi-identifier, hierarchy: {mask: 5}}
+  smoker:           {role: quasi-identifier, values: ["yes", "no"]}
+  admitted:         {role: quasi-identifier, type: date, hierarchy: {dates: [day, month, quarter, year]}}
+
+  diagnosis:        {role: sensitive}
+  length_of_stay:   {role: other, type: number}
+
+unit: patient_id                                           # groups count patients, not rows
+
+require:
+  - k-anonymity: 10                                        # at least ten patients in a group
+  - entropy-diversity: {l: 3, of: diagnosis}               # a patient counts once for each of its diagnoses
+"""
+
 
 def patients(n_rows: int = 10_000, *, seed: int = SEED) -> pa.Table:
     """One invented patient per row; the same seed gives the same patients.
@@ -244,6 +268,27 @@ def patients(n_rows: int = 10_000, *, seed: int = SEED) -> pa.Table:
     return pa.table(
         {**_draw_identifiers(n_rows, random), **_leave_gaps(_as_arrow(person), random), **_as_arrow(stay)}
     )
+
+
+def stays(n_rows: int = 5_000, *, seed: int = SEED) -> pa.Table:
+    """One invented stay per row, of six patients in ten stays: some came once, some came often.
+
+    >>> stays(3).column_names
+    ['patient_id', 'age', 'sex', 'zip', 'smoker', 'admitted', 'diagnosis', 'length_of_stay']
+    """
+    if n_rows < 1:
+        raise InputError("The example needs at least 1 row.")
+    random = seeded(seed)
+    n_people = -(-6 * n_rows // 10)
+    frailty = random.gamma(0.5, size=n_people)
+    comes_back = random.choice(n_people, n_rows - n_people, p=frailty / frailty.sum())
+    patient = random.permutation(np.concatenate([np.arange(n_people), comes_back]))
+    person = {name: cells[patient] for name, cells in _draw_people(n_people, random).items()}
+    known = _leave_gaps(_as_arrow({name: person[name] for name in ("age", "sex", "zip", "smoker")}), random)
+    stay = _draw_stays(person, random)
+    told = _as_arrow({name: stay[name] for name in ("admitted", "diagnosis", "length_of_stay")})
+    number = _draw_identifiers(n_people, random)["patient_id"].take(pa.array(patient))
+    return pa.table({"patient_id": number, **known, **told})
 
 
 def hierarchies() -> dict[str, Hierarchy]:
@@ -264,13 +309,19 @@ def hierarchies() -> dict[str, Hierarchy]:
 
 
 def write_example(folder: str | PathLike[str], *, n_rows: int = 10_000, seed: int = SEED) -> None:
-    """Write patients.csv, its policies and hierarchies/ into ``folder``, replacing what stands there."""
+    """Write both tables, half as many stays as patients, their policies and hierarchies/, replacing what stands there."""
     folder = Path(folder)
     (folder / "hierarchies").mkdir(parents=True, exist_ok=True)
     write_table(patients(n_rows, seed=seed), folder / "patients.csv")
+    write_table(stays(-(-n_rows // 2), seed=seed), folder / "stays.csv")
     for name, tree in hierarchies().items():
         hierarchy.write(tree, folder / "hierarchies" / f"{name}.csv")
-    policies = {"policy.yaml": POLICY, "private.yaml": PRIVATE_POLICY, "personal.yaml": PERSONAL_POLICY}
+    policies = {
+        "policy.yaml": POLICY,
+        "private.yaml": PRIVATE_POLICY,
+        "personal.yaml": PERSONAL_POLICY,
+        "stays.yaml": STAYS_POLICY,
+    }
     for name, text in policies.items():
         with replace_atomically(folder / name) as unfinished:
             Path(unfinished).write_text(text, encoding="utf-8")
@@ -390,7 +441,7 @@ def _as_arrow(columns: Mapping[str, NDArray[np.generic]]) -> dict[str, pa.Array]
 
 
 def _leave_gaps(columns: dict[str, pa.Array], random: Random) -> dict[str, pa.Array]:
-    for name, share in MISSING.items():
-        gaps = random.random(len(columns[name])) < share
+    for name in (name for name in MISSING if name in columns):
+        gaps = random.random(len(columns[name])) < MISSING[name]
         columns[name] = pa.array(columns[name].to_numpy(zero_copy_only=False), mask=gaps)
     return columns

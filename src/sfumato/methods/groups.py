@@ -189,12 +189,12 @@ class PublishGroups:
 
     def __call__(self, part: Loaded) -> Published[Told]:
         missing = self.meter.look_at(part)
-        cells = None if self.people is None else self.people.look_at(part)
+        cells = None if self.people is None or not part.n_rows else self.people.look_at(part)
         chunk, note = self.work(part)
         counted = missing.count_in(chunk.groups) if chunk.missing is None else chunk.missing
         lost = self.meter.measure(chunk.groups, counted)
         reached = chunk.reached
-        if reached is None and self.people is not None and cells is not None:
+        if reached is None and self.people is not None and cells is not None and len(chunk.groups.size):
             reached = self.people.measure(cells, chunk.groups)
         give_back_memory()
         self.progress("publishing", 0, 1)
@@ -211,7 +211,8 @@ class PublishGroups:
         """The published rows; statistics have the type that they have in the whole table."""
         n_rows, source = len(chunk.groups.row_numbers), self.source
         if chunk.payload is not None:
-            source = Source(source.names, n_rows, source.kind, source.where, chunk.payload.column)
+            payload = chunk.payload  # with the rows that are left out
+            source = Source(source.names, payload.num_rows, source.kind, source.where, payload.column)
         keys = self.random.random(n_rows)
         are_whole = chunk.statistics is None
         codes = GroupPseudonyms(self.pseudonyms, self.random, are_whole) if self.pseudonyms else None

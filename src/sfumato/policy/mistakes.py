@@ -58,6 +58,8 @@ class PolicyMistakes(PolicyError):  # noqa: N818 - reads as a sentence
     The policy has 2 mistakes:
       title: must be one line.
       output: must be a mapping.
+    >>> print(PolicyMistakes(both[:1]))
+    Policy: title: must be one line.
     """
 
     def __init__(self, mistakes: Iterable[Mistake], origin: Origin | None = None) -> None:
@@ -93,8 +95,10 @@ class Origin:
         return f"{self.name}{'' if line is None else f', line {line}'}: {mistake.words()}"
 
     def list(self, mistakes: Iterable[Mistake]) -> str:
-        """Several mistakes, a line for each."""
+        """Several mistakes, a line for each; a single one is a sentence."""
         ordered = sorted(mistakes, key=lambda mistake: self.line_of(mistake) or 0)
+        if len(ordered) == 1:
+            return self.about(ordered[0])
         head = "The policy" if self.name == "Policy" else self.name
         lines = [f"{head} has {len(ordered):,} mistakes:"]
         for mistake in ordered[:MOST_LISTED]:

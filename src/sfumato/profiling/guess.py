@@ -20,7 +20,7 @@ from sfumato.policy.hierarchy.library.entries import find_entry
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling.facts import ColumnFacts, Shape
-from sfumato.profiling.names import Hint, NameMeaning, hint_of
+from sfumato.profiling.names import BARE_NAMES, Hint, NameMeaning, hint_of
 from sfumato.table.identifiers import tells_many_apart
 
 K = 5
@@ -33,6 +33,11 @@ PADDED_CODES = (
     "Whole numbers padded with zeros are taken for codes; if their order means something, say type: number."
 )
 NAMED_CODES = "They number things, and their order means nothing: taken for codes, not for numbers."
+
+FEW_NAMES = (
+    'The name says "{}", but there are few values, so it may be another thing, which others may know. If it leads to a '
+    "person: identifier."
+)
 
 RANGES_OF_DAYS = (
     "By levels of the calendar it would say nothing in most rows, so it is published as ranges of days."
@@ -111,6 +116,8 @@ def _guess_role(found: Guess) -> Guess:
             return replace(found, role=said[0], why=(said[1],))
     if found.facts.n_distinct == 1 and not found.facts.n_missing:
         return replace(found, why=("All rows have the same value.",))
+    if found.hint.meaning is NameMeaning.DIRECT:
+        return replace(found, role=Role.QUASI_IDENTIFIER, why=(FEW_NAMES.format(found.hint.word),))
     return replace(found, why=("The name says nothing.",), is_unknown=True)
 
 
@@ -126,7 +133,8 @@ def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     """Names, numbers and codes of people, whether or not the name of the column says so."""
     if facts.content:
         return Role.IDENTIFIER, f"Its values are {facts.content}: they lead straight to a person."
-    if hint.meaning is NameMeaning.DIRECT and tells_many_apart(facts.n_distinct, facts.n_rows):
+    is_direct = hint.meaning is NameMeaning.DIRECT and not (hint.word in BARE_NAMES and not _is_text(facts))
+    if is_direct and tells_many_apart(facts.n_distinct, facts.n_rows):
         return Role.IDENTIFIER, f'The name says "{hint.word}": it leads straight to a person.'
     if hint.meaning is NameMeaning.KEY and _is_key_of_people(facts, hint):
         return Role.IDENTIFIER, f'The name says "{hint.word}". {_rows_per_value(facts)}'
@@ -142,6 +150,10 @@ def _if_identifying(facts: ColumnFacts, hint: Hint) -> tuple[Role, str] | None:
     return None
 
 
+def _is_text(facts: ColumnFacts) -> bool:
+    return facts.shape in (Shape.TEXT, Shape.PROSE)
+
+
 def _is_key_of_people(facts: ColumnFacts, hint: Hint) -> bool:
     """Not a code of departments or states: those have few values, or a name that says so."""
     if facts.n_distinct > 0.2 * facts.n_rows or (hint.is_person and facts.n_distinct > 2):
@@ -150,6 +162,8 @@ def _is_key_of_people(facts: ColumnFacts, hint: Hint) -> bool:
 
 
 def _can_be_key(facts: ColumnFacts) -> bool:
+    if 2 * facts.n_present < facts.n_rows:  # a few cells differ by chance
+        return False
     if facts.shape is Shape.NUMBER:
         return facts.is_whole and facts.n_rows >= 20
     return facts.shape is not Shape.DATE and facts.n_rows >= K

@@ -49,6 +49,8 @@ KEYS = """
     identificador expediente clave nhc folio
     identificativo identificatore chiave matricola
 """
+BARE_NAMES = ("first", "last", "middle", "given", "family")
+"""Texts under these names are those of people; numbers are not."""
 BARE_KEYS = ("patient", "person", "customer", "client", "respondent", "paciente", "paziente", "kunde")
 
 NOTES = """
@@ -67,6 +69,7 @@ SENSITIVE = """
     dividend stock asset wealth credit debt loan mortgage saving bank balance charge cost bill expens*
     payment hicov privcov pubcov fraud crime crimin* convict* arrest* offence offense prison* politic* party
     vote union orientation sexuality abuse suicid* outcome mortality died death gpa
+    hauptdiagnos* nebendiagnos* aufnahmediagnos* entlassungsdiagnos* einweisungsdiagnos* grunderkrankung*
     krankheit* erkrankung* arznei* therapie* behandlung* schwanger* gehalt* lohn* einkommen* vermogen* schulden
     kredit* darlehen* kontostand entgelt* brutto* netto* verdienst* straftat* vorstraf* partei* gewerkschaft*
     todesursache verstorben blutdruck blutgruppe laborwert* befund* kosten jahresgehalt monatsgehalt stundenlohn
@@ -91,7 +94,7 @@ KNOWN = """
     ort stadt gemeinde* kreis landkreis* bundesland land bezirk* postleitzahl* beruf* tatigkeit* branche* abteilung*
     arbeitgeber* bildung* schulabschluss abschluss* ausbildung* familienstand* verheiratet kinder* kinderzahl
     sprache* eintritt* austritt* aufnahme* entlassung* stellung* vollzeit teilzeit* wochenstunden standort* filiale*
-    steuerklasse* korpergrosse raucher* schicht schwerbehind* behinder*
+    steuerklasse* korpergrosse korpergewicht krankenkasse* krankenversicherung raucher* schicht schwerbehind* behinder*
     naissance* sexe genre civilite pays ville commune departement* codepostal metier* emploi* employeur* secteur*
     diplome* etude* matrimonial* marie enfant* menage logement* langue* entree sortie arrivee depart csp taille
     fumeur* handicap*
@@ -156,7 +159,7 @@ def hint_of(name: str) -> Hint:
 def _find_meaning(words: list[str], whole: str) -> tuple[NameMeaning, str]:
     if note := _NOTES.first(words):
         return NameMeaning.NOTE, note
-    if direct := direct_word(words):
+    if direct := direct_word(words) or (whole if whole in BARE_NAMES else ""):
         return NameMeaning.DIRECT, direct
     if key := _find_key(words, whole):
         return NameMeaning.KEY, key

@@ -13,6 +13,7 @@ from sfumato.profiling.facts import ColumnFacts, Shape, measure
 from sfumato.profiling.guess import Guess, add_declaration, guess
 from sfumato.profiling.uniqueness import count_alone, sample_rows
 from sfumato.progress import Progress
+from sfumato.table.identifiers import identifying_word
 from sfumato.table.source import Source
 
 PASSING = (Role.SENSITIVE, Role.OTHER)
@@ -79,6 +80,10 @@ def determines(left: ColumnFacts, right: ColumnFacts) -> bool:
 GENERALIZED = (
     "The name says nothing, so others may know it. Else: other (passes as it is), sensitive or drop."
 )
+NAMED = (
+    'Its name also says "{}", as those of identifiers do, so it is generalized. If it is what to analyse and leads to '
+    "nobody: sensitive, with passes: unique."
+)
 SINGLING_OUT = (
     f"With the others that pass as they are it would single out more than {MOST_ALONE:.0%} of the rows, so it is "
     "generalized. If it is what to analyse: sensitive or other (passes as it is)."
@@ -88,6 +93,17 @@ SINGLING_OUT = (
 def generalize_unknown(guesses: Sequence[Guess]) -> list[Guess]:
     """Make a quasi-identifier of every column of which nothing is known: as it is, it might single people out."""
     return [_generalize(found, GENERALIZED) if found.is_unknown else found for found in guesses]
+
+
+def generalize_named(guesses: Sequence[Guess]) -> list[Guess]:
+    """Make quasi-identifiers of passing columns that ``publish`` would refuse by their names."""
+    return [
+        _generalize(found, *found.why, NAMED.format(word))
+        if found.role in PASSING
+        and (word := identifying_word(found.name, found.facts.n_distinct, found.facts.n_rows))
+        else found
+        for found in guesses
+    ]
 
 
 def generalize_singling_out(guesses: Sequence[Guess]) -> list[Guess]:

@@ -5,8 +5,7 @@
 3. Columns are ranked by what they add to the rows that stand alone (:mod:`sfumato.profiling.uniqueness`).
 4. A sample is divided into groups, as publishing would (:mod:`sfumato.profiling.trial`). Dates and numbers that say
    nothing in it are published as ranges. If more than half of the columns still say nothing, hierarchies keep their
-   highest level only, if that helps; then unknown columns that say nothing are dropped, those first that add most to
-   the rows that stand alone.
+   highest level only, if that helps; then unknown columns that say nothing are dropped, those first that say least.
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from sfumato.profiling.guess import Guess, percent, with_coarsest, with_ranges
 from sfumato.profiling.names import NameMeaning
 from sfumato.profiling.roles import (
     ensure_quasi_identifier,
+    generalize_named,
     generalize_singling_out,
     generalize_unknown,
     guess_columns,
@@ -53,7 +53,8 @@ def draft_of(table: Source, reading: Reading, progress: Progress = no_progress) 
     """
     guesses = look_at(table, progress)
     known = {found.name for found in guesses if found.role is Role.QUASI_IDENTIFIER}
-    guesses = ensure_quasi_identifier(generalize_singling_out(generalize_unknown(guesses)))
+    guesses = generalize_singling_out(generalize_named(generalize_unknown(guesses)))
+    guesses = ensure_quasi_identifier(guesses)
     draft = PolicyDraft(table.n_rows, tuple(guesses), reading, people=_find_people(guesses))
     draft = replace(draft, ranking=_rank(draft, known))
     draft = _try_out(draft, table, progress)
@@ -123,13 +124,20 @@ def _try_out(draft: PolicyDraft, table: Source, progress: Progress) -> PolicyDra
         draft = tried if len(tried.silent) < len(draft.silent) else draft
     left = math.floor(MOST_DROPPED * len(draft.published))
     while True:
-        unknown = {found.name for found in draft.published if found.is_unknown}
-        candidates = [name for name in draft.ranking.names if name in draft.silent & unknown]
+        candidates = _find_least_telling(draft)
         n_dropped = min(_n_too_silent(draft), left, len(candidates))
         if n_dropped <= 0:
             return draft
         left -= n_dropped
         draft = _measure(_drop(draft, candidates[:n_dropped]), sample, progress)
+
+
+def _find_least_telling(draft: PolicyDraft) -> list[str]:
+    """The unknown columns that say nothing in most rows, first those that say least, then those that single out most."""
+    stars = {} if draft.trial is None else draft.trial.stars
+    unknown = {found.name for found in draft.published if found.is_unknown}
+    ranked = [name for name in draft.ranking.names if name in draft.silent & unknown]
+    return sorted(ranked, key=lambda name: -stars[name])
 
 
 def _n_too_silent(draft: PolicyDraft) -> int:

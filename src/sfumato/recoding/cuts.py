@@ -41,6 +41,12 @@ KIND = "cuts"
 NO_PIECE = -1
 """The place of a missing number where none was: the whole axis."""
 
+NOWHERE = -2
+"""The place, on all axes, of a row that is left out."""
+
+LEAVES_OUT = "leaves-rows-out"
+HOLES = "holes"
+
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Cuts(Recoder):
@@ -52,6 +58,9 @@ class Cuts(Recoder):
     A place is a line with one number per axis: the piece between thresholds, or the node of the hierarchy.
     ``n_groups`` cells of the grid held rows when the cuts were made; of a differentially private release, it is all
     cells of the grid.
+
+    If it ``leaves_rows_out``, a row is left out whose value is in no piece: in one of the ``holes`` between thresholds,
+    or below no node of the cut.
     """
 
     axes: tuple[Axis, ...]
@@ -59,6 +68,8 @@ class Cuts(Recoder):
     n_groups: int
     output: Output = Output.LABELS
     left_out: frozenset[str] = frozenset()
+    leaves_rows_out: bool = False
+    holes: tuple[NDArray[np.int64], ...] = ()
 
     def __post_init__(self) -> None:
         for axis, thresholds in zip(self.axes, self.thresholds, strict=True):
@@ -109,7 +120,8 @@ class Cuts(Recoder):
         axis = self.axes[a]
         if isinstance(axis, OrderedAxis):
             low, high = self._ordered_pieces(a)
-            return BoxEnds(low, high, (np.isnan(low) & axis.has_missing) | np.isneginf(high))
+            ends = BoxEnds(low, high, (np.isnan(low) & axis.has_missing) | np.isneginf(high))
+            return ends.take(np.delete(np.arange(len(low)), self._holes(a)))
         nodes = axis.nodes.leaf_nodes.astype(np.float64)
         return BoxEnds(nodes, np.full(len(nodes), np.inf), np.zeros(len(nodes), dtype=np.bool_))
 
@@ -121,6 +133,9 @@ class Cuts(Recoder):
         """What the pieces of axis ``a`` are called; null is missing alone."""
         return labels_of(self.axes[a], self._group_ends(a))
 
+    def _holes(self, a: int) -> NDArray[np.int64]:
+        return self.holes[a] if self.holes else np.zeros(0, dtype=np.int64)
+
     def _locate(self, cells: RowCells) -> tuple[NDArray[np.int64], Any]:
         places = np.empty((cells.n_rows, len(self.axes)), dtype=np.int64)
         for a, axis in enumerate(self.axes):
@@ -129,8 +144,32 @@ class Cuts(Recoder):
                 places[:, a] = cells.nodes[name]
             else:
                 found = np.searchsorted(self.thresholds[a], cells.values[name], side="left")
-                places[:, a] = np.where(cells.strange[name], NO_PIECE, found)
+                is_strange = cells.strange[name] | (self.leaves_rows_out & (cells.values[name] > axis.top))
+                places[:, a] = np.where(is_strange, NO_PIECE, found)
+        if self.leaves_rows_out:
+            places[self._is_nowhere(places)] = NOWHERE
         return places, slice(None)
+
+    def _is_nowhere(self, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of these places are in no piece along some axis?"""
+        out = np.zeros(len(places), dtype=np.bool_)
+        for a, axis in enumerate(self.axes):
+            if isinstance(axis, TreeAxis):
+                out |= ~np.isin(places[:, a], axis.nodes.leaf_nodes)
+            else:
+                out |= np.isin(places[:, a], [NO_PIECE, *self._holes(a)])
+        return out
+
+    def _ends_anywhere(self, places: Places) -> BoxEnds:
+        is_out = places[:, 0] == NOWHERE
+        ends = self.path_ends(np.maximum(places, 0))
+        for a in [a for a, axis in enumerate(self.axes) if isinstance(axis, OrderedAxis)]:
+            ends.low[is_out, a], ends.high[is_out, a], ends.missing[is_out, a] = np.nan, np.inf, True
+        return ends
+
+    def _keep_somewhere(self, places: Places, at: Any) -> tuple[NDArray[np.int64], Places, Any]:
+        rows = np.flatnonzero(places[:, 0] != NOWHERE)
+        return rows, places[rows], at
 
     # -- on disk -----------------------------------------------------------------------------------
 
@@ -151,6 +190,11 @@ class Cuts(Recoder):
             "thresholds": [
                 [None if x == MISSING else x for x in thresholds.tolist()] for thresholds in self.thresholds
             ],
+            **(
+                {LEAVES_OUT: True, HOLES: [self._holes(a).tolist() for a in range(len(self.axes))]}
+                if self.leaves_rows_out
+                else {}
+            ),
         }
 
     @classmethod
@@ -165,4 +209,6 @@ class Cuts(Recoder):
             int(document["groups"]),
             Output(document["output"]),
             schema.left_out,
+            bool(document.get(LEAVES_OUT, False)),
+            tuple(np.array(own, dtype=np.int64) for own in document.get(HOLES, ())),
         )

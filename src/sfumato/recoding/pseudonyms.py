@@ -11,7 +11,11 @@ releases link. With ``scope: release`` neither goes in.
 Rows of one pseudonym tell how many rows a person has. Whoever knows that number of a person finds the rows, where few
 people in the group have as many. So the rows of a person share a pseudonym only in a group where, for every number of
 rows that people have there, the people with that number satisfy every requirement by themselves. Elsewhere each row has
-its own.
+its own. People are those whom the pseudonym stands for, and with a unit its people, too: a case may be less than a
+person, and a doctor has many.
+
+Two columns of pseudonyms together would tell more than each alone (a person with two cases, of two rows and one), so in a
+group the rows of one column share at most: the first that may.
 """
 
 from __future__ import annotations
@@ -126,79 +130,119 @@ class GroupPseudonyms:
     random: Random
     are_whole: bool
 
-    def of_column(
-        self, name: str, source: Source, policy: Policy, groups: Partition, order: NDArray[Any]
-    ) -> pa.Array:
-        """The pseudonyms of a column for rows in this order, group by group."""
+    def of_columns(
+        self, source: Source, policy: Policy, groups: Partition, order: NDArray[Any]
+    ) -> dict[str, pa.Array]:
+        """The pseudonyms of every column for rows in this order, group by group."""
 
         def in_order(column: str) -> pa.Array:
             return source.column(column).combine_chunks().take(pa.array(order))
 
-        cells = lenient_texts(in_order(name), policy.schema[name])
+        def cells_of(column: str) -> pa.DictionaryArray:
+            return lenient_texts(in_order(column), policy.schema[column])
+
+        names = policy.schema.names(Role.PSEUDONYM)
+        if not names:
+            return {}
         n_groups = len(groups.size)
         group = np.repeat(np.arange(n_groups), groups.size)
-        if policy.requirements and not self.are_whole:
-            may_share = np.zeros(n_groups, dtype=np.bool_)
-        else:
-            person = cells.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-            needed = {item.of: in_order(item.of) for item in policy.requirements if item.of is not None}
-            may_share = find_sharing(group, n_groups, person, policy, needed)
-        return self.pseudonyms.give(name, cells.to_pylist(), group, may_share, self.random)
+        needed = {item.of: in_order(item.of) for item in policy.requirements if item.of is not None}
+        person = None
+        if policy.person is not None and policy.requirements and self.are_whole:
+            person = _numbers_of(cells_of(policy.person))
+        is_shared = np.zeros(n_groups, dtype=np.bool_)
+        found = {}
+        for name in names:
+            cells = cells_of(name)
+            whose = _numbers_of(cells)
+            if not policy.requirements:
+                may_share = np.ones(n_groups, dtype=np.bool_)
+            elif not self.are_whole:
+                may_share = np.zeros(n_groups, dtype=np.bool_)
+            else:
+                may_share = find_sharing(group, n_groups, whose, policy, needed, person) & ~is_shared
+                is_shared |= may_share & _find_repeats(group, n_groups, whose)
+            found[name] = self.pseudonyms.give(name, cells.to_pylist(), group, may_share, self.random)
+        return found
+
+
+def _numbers_of(cells: pa.DictionaryArray) -> Ints:
+    """A number for each cell, -1 where there is none."""
+    return np.asarray(cells.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+
+
+def _find_repeats(group: Ints, n_groups: int, whose: Ints) -> NDArray[np.bool_]:
+    """In which groups several rows are of one pseudonym."""
+    known = whose >= 0
+    (at, _), n_rows, _ = _number_pairs(group[known], whose[known])
+    return np.bincount(at[n_rows > 1], minlength=n_groups) > 0
 
 
 # ---- who may share one -------------------------------------------------------------------------------
 
 
 def find_sharing(
-    group: Ints, n_groups: int, person: Ints, policy: Policy, columns: Mapping[str, Any]
+    group: Ints,
+    n_groups: int,
+    whose: Ints,
+    policy: Policy,
+    columns: Mapping[str, Any],
+    person: Ints | None = None,
 ) -> NDArray[np.bool_]:
-    """Of each group, whether a person's rows share a pseudonym there.
+    """Of each group, whether rows of one pseudonym share it there.
 
-    ``person`` is a number for the person of each row, -1 where there is none, and ``columns`` has the sensitive columns.
+    ``whose`` is the number of the pseudonym of each row, -1 where there is none, and ``person`` that of its person, if
+    that is another. ``columns`` has the sensitive columns.
     """
     out = np.ones(n_groups, dtype=np.bool_)
-    if not policy.requirements:
+    rows = np.flatnonzero(whose >= 0)
+    if not len(rows):
         return out
-    is_known = person >= 0
-    at, who = group[is_known], person[is_known]
-    if not len(at):
-        return out
-    pairs, of_row, n_rows = np.unique(
-        np.stack([at, who], axis=1), axis=0, return_inverse=True, return_counts=True
-    )
-    of_row = of_row.reshape(-1)
-    # people of one group with one number of rows are a class
-    classes, of_pair = np.unique(np.stack([pairs[:, 0], n_rows], axis=1), axis=0, return_inverse=True)
-    of_pair = of_pair.reshape(-1)
-    for item in policy.requirements:
-        holds = _judge(item, of_pair, len(classes), of_row, np.flatnonzero(is_known), policy, columns)
-        out[classes[~holds, 0]] = False
+    (at, _), n_rows, of_row = _number_pairs(group[rows], whose[rows])
+    # pseudonyms of one group with one number of rows are a class
+    (of_class, _), _, own = _number_pairs(at, n_rows)
+    for people in [whose] if person is None else [whose, person]:
+        (of_person, _), _, person_of_row = _number_pairs(own[of_row], people[rows])
+        for item in policy.requirements:
+            holds = _judge(item, of_person, len(of_class), person_of_row, rows, policy, columns)
+            out[of_class[~holds]] = False
     return out
+
+
+def _number_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints, Ints]:
+    """The distinct pairs of two columns, how many rows have each, and that of each row."""
+    pairs, of_row, n_rows = np.unique(
+        np.stack([left, right]), axis=1, return_inverse=True, return_counts=True
+    )
+    return pairs, n_rows, of_row.reshape(-1)
 
 
 def _judge(
     item: Requirement,
-    of_pair: Ints,
+    of_person: Ints,
     n_classes: int,
     of_row: Ints,
     rows: Ints,
     policy: Policy,
     columns: Mapping[str, Any],
 ) -> NDArray[np.bool_]:
-    """Of each class, whether its people satisfy a requirement: each counts once, and once for each value that it has."""
+    """Of each class, whether its people satisfy a requirement: each counts once, and once for each value that it has.
+
+    ``of_person`` is the class of each person, who counts in every class with rows of its own, and ``of_row`` the person
+    of each of the ``rows``.
+    """
     if item.needs not in (Needs.COUNT, Needs.VALUES, Needs.MOMENTS):  # the whole table, say, is not at hand
         return np.zeros(n_classes, dtype=np.bool_)
-    n_people = np.bincount(of_pair, minlength=n_classes)
     if item.of is None:
-        return item.holds(GroupStats(n_people))
+        return item.holds(GroupStats(np.bincount(of_person, minlength=n_classes)))
     column = columns[item.of].take(pa.array(rows))
     if Needs.MOMENTS in item.needs:
-        return item.holds(_variances(column, policy.schema[item.of], of_pair[of_row], of_row, n_classes))
+        return item.holds(_variances(column, policy.schema[item.of], of_person[of_row], of_row, n_classes))
     encoded = texts(column, policy.schema[item.of])
     n_values = len(encoded.dictionary) + 1
     value = encoded.indices.fill_null(n_values - 1).to_numpy(zero_copy_only=False).astype(np.int64)
     once = np.unique(of_row * n_values + value)  # a person counts once for each value
-    at, value = of_pair[once // n_values], once % n_values
+    at, value = of_person[once // n_values], once % n_values
     holds = np.empty(n_classes, dtype=np.bool_)
     step = max(MOST_CELLS // n_values, 1)
     for start in range(0, n_classes, step):

@@ -47,6 +47,7 @@ from sfumato.recoding.axis import (
 from sfumato.table import cells as table_cells
 from sfumato.table import opening
 from sfumato.table.cells import UnreadableCells
+from sfumato.table.combinations import number_combinations
 from sfumato.table.source import Count, Source
 from sfumato.table.write import compact, hand_back
 
@@ -232,17 +233,26 @@ class Recoder(ABC):
         """The rows that are not left out, and they recoded; ``known`` is that of ``RowCells.read``."""
         cells = RowCells.read(source, self.axes, known)
         places, at = self._locate(cells)
-        if self.leaves_rows_out and (places[:1] < 0).any():  # places are sorted
-            rows = np.flatnonzero(at > 0)
-            source, cells, places, at = source.take(rows), cells.take(rows), places[1:], at[rows] - 1
+        if self.leaves_rows_out:
+            rows, places, at = self._keep_somewhere(places, at)
+            if len(rows) < cells.n_rows:
+                source, cells = source.take(rows), cells.take(rows)
         return source, self.put_together(source, self._columns_at(cells, places, at))
+
+    def _keep_somewhere(self, places: Places, at: Any) -> tuple[NDArray[np.int64], Places, Any]:
+        """The rows that are not left out, and their places as ``_locate`` gives them."""
+        if (places[:1] < 0).any():  # places are sorted
+            rows = np.flatnonzero(at > 0)
+            return rows, places[1:], at[rows] - 1
+        return np.arange(len(at)), places, at
 
     def find_left_out(self, source: Source) -> NDArray[np.bool_]:
         """Which of any rows are left out: their value is in no part of a split."""
-        if not self.leaves_rows_out:
-            return np.zeros(source.n_rows, dtype=np.bool_)
-        places, at = self._locate(RowCells.read(source, self.axes))
-        return np.asarray((places < 0)[at])
+        is_out = np.zeros(source.n_rows, dtype=np.bool_)
+        if self.leaves_rows_out:
+            is_out[:] = True
+            is_out[self._keep_somewhere(*self._locate(RowCells.read(source, self.axes)))[0]] = False
+        return is_out
 
     def put_together(self, source: Source, recoded: Mapping[str, Any]) -> pa.Table:
         """The columns of rows that were recoded, with those that pass through, in the order of the table."""
@@ -286,7 +296,7 @@ class Recoder(ABC):
         """
         cells = RowCells.read(source, self.axes)
         places, at = self._locate(cells)
-        low, high, missing = self.path_ends(np.maximum(places, 0)).take(np.arange(len(places))[at])
+        low, high, missing = self._ends_anywhere(places).take(np.arange(len(places))[at])
         for a, axis in enumerate(self.axes):
             name = axis.attribute.name
             if isinstance(axis, TreeAxis):
@@ -294,6 +304,10 @@ class Recoder(ABC):
             else:
                 low[cells.strange[name], a], high[cells.strange[name], a] = np.nan, np.inf
         return self._keep_below(BoxEnds(low, high, missing))
+
+    def _ends_anywhere(self, places: Places) -> BoxEnds:
+        """``path_ends``, and of rows that are left out the ends of the box of all."""
+        return self.path_ends(np.maximum(places, 0))
 
     def _keep_below(self, ends: BoxEnds) -> BoxEnds:
         """The ends (boxes, axes) of boxes as their labels say: only what lies below a node is excluded from it."""
@@ -392,6 +406,12 @@ class Partition:
         out = np.full(len(self.row_numbers) if n_rows is None else n_rows, -1, dtype=np.int64)
         out[self.row_numbers] = np.repeat(np.arange(len(self.size)), self.size)
         return out
+
+    def count_people(self, person: NDArray[np.integer]) -> NDArray[np.int64]:
+        """How many people are in each group, each of whom counts once there; ``person`` is that of each row."""
+        group = np.repeat(np.arange(len(self.size)), self.size)
+        first = number_combinations([group, person[self.row_numbers]], in_order=False).first_rows()
+        return np.bincount(group[first], minlength=len(self.size)).astype(np.int64)
 
 
 class Applied(NamedTuple):

@@ -58,14 +58,15 @@ def published_rows(
     else:
         recoded = groups.columns() | summary.columns(source, policy, groups)
     quasi = {attribute.name for attribute in policy.schema.quasi_identifiers}
+    if pseudonyms is None and policy.schema.names(Role.PSEUDONYM):
+        raise InternalError("Pseudonyms need the keys of a run.")
+    codes = {} if pseudonyms is None else pseudonyms.of_columns(source, policy, groups, shuffled)
     columns: dict[str, Any] = {}
     for name in source.names:
         if name in quasi:
             columns |= groups.recoding.of_attribute(recoded, name)
-        elif policy.schema[name].role is Role.PSEUDONYM:
-            if pseudonyms is None:
-                raise InternalError("Pseudonyms need the keys of a run.")
-            columns[name] = pseudonyms.of_column(name, source, policy, groups, shuffled)
+        elif name in codes:
+            columns[name] = codes[name]
         elif policy.schema[name].role.is_published:
             columns[name] = pass_on(source.column(name), name).combine_chunks().take(order)
         columns |= {key: recoded[key] for key in summary.names_of(policy.schema[name], policy)}

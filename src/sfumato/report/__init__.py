@@ -19,7 +19,7 @@ from sfumato.policy.requirements import KAnonymity, Promise
 from sfumato.policy.schema import Role, Schema
 from sfumato.recoding.cuts import Cuts
 from sfumato.recoding.tree import Recoding
-from sfumato.release.certificate.claims import one_in, percent_of
+from sfumato.release.certificate.claims import PEOPLE_COUNTED, one_in
 from sfumato.report.distributions import describe_omissions, distributions_of, draw_distribution
 from sfumato.report.groups import (
     LEVELS,
@@ -94,6 +94,7 @@ def render_groups(release: ReportedRelease, found: FoundGroups | None = None) ->
         summary=summarize(promises, sizes, claims.people),
         promises=promises,
         groups=groups,
+        people_counted=PEOPLE_COUNTED,
         sizes=sizes,
         note=view.note,
         is_too_large=release.recoding is not None and groups.leaves is None and view.is_large,
@@ -142,7 +143,6 @@ def _template() -> jinja2.Template:
         selection_bar=draw_selection,
         loss_bar=draw_loss,
         percent=percent,
-        percent_of=percent_of,
         one_in=one_in,
         model=name_of,
         significance=significance,
@@ -191,7 +191,9 @@ def summarize(promises: list[Promise], sizes: Sizes, people: int | None = None) 
             f"{failing} of {len(promises)} promises do not hold.",
             "Do not publish this release; see below which figure falls short.",
         )
-    every = "The promise holds" if len(promises) == 1 else f"All {len(promises)} promises hold"
+    every = {1: "The promise holds", 2: "Both promises hold"}.get(
+        len(promises), f"All {len(promises)} promises hold"
+    )
     if n_groups == 1 and n > 1:
         return ReportSummary(
             "none",

@@ -42,6 +42,7 @@ HEIGHT, TOP, BOTTOM = 84.0, 6.0, 22.0  # of a silhouette, and the room above and
 LINE = 20.0  # of a bar
 LABELS, COUNTS = 116.0, 54.0  # room beside the bars
 LONGEST_LABEL = 18
+CHARACTER = 7.0  # about the width of one below a silhouette
 NAMES = {None: "missing", "*": "* (any)"}
 """What a label is called that does not speak for itself."""
 
@@ -252,26 +253,42 @@ def describe_omissions(distribution: Distribution) -> str:
     return f"{shape.n_others:,} more labels, together {shape.n_rows_of_others:,} rows"
 
 
-def draw_density(name: str, density: Density, *, most: float = 0.0) -> Markup:
-    """The rows along a line, so high that ``most`` of them would fill the picture, or those of the highest bin."""
+def draw_density(name: str, density: Density, *, most: float = 0.0, left_out: Floats | None = None) -> Markup:
+    """The rows along a line, so high that ``most`` of them would fill the picture, or those of the highest bin.
+
+    Of each bin so many rows are ``left_out`` of a release: they are drawn in another shade.
+    """
     low, high = float(density.edges[0]), float(density.edges[-1])
     most = max(most, float(density.rows.max()), 1e-300)
-    x = WIDTH * np.linspace(0.0, 1.0, len(density.edges))
-    y = TOP + HEIGHT * (1 - density.rows / most)
-    steps = "".join(f"V{decimal(up)}H{decimal(to)}" for up, to in zip(y, x[1:], strict=True))
-    outline = f"M0 {decimal(TOP + HEIGHT)}{steps}V{decimal(TOP + HEIGHT)}Z"
     axis = density.axis
     half = (axis.grid or 0.0) / 2
     shown = replace(axis, low=max(low + half, axis.low), high=min(high - half, axis.high))
     scale = PlotAxis(shown, np.array([low, high]), np.array([0.0, 1.0]), is_even=True)
-    parts = [tag("path", d=outline, class_="bar"), _baseline()]
+    parts = [tag("path", d=_outline(density.rows / most), class_="bar")]
+    if left_out is not None:
+        parts.append(tag("path", d=_outline(left_out / most), class_="bar gone"))
+    parts.append(_baseline())
+    free = -math.inf  # where the next label may begin
     for tick in ticks_of(scale, most=5) if math.isfinite(high - low) else ():
         at = WIDTH * tick.place
         anchor = "start" if at < 16 else "end" if at > WIDTH - 16 else "middle"
         parts.append(tag("path", d=f"M{at:.1f} {TOP + HEIGHT:g}v4", class_="tick"))
+        wide = CHARACTER * len(tick.label)
+        left = at - {"start": 0.0, "middle": wide / 2, "end": wide}[anchor]
+        if left < free:
+            continue
+        free = left + wide + CHARACTER
         parts.append(tag("text", tick.label, x=at, y=TOP + HEIGHT + 17, text_anchor=anchor, class_="label"))
     ends = f"{value_text(axis, shown.low)} to {value_text(axis, shown.high)}"
     return _picture(f"How the rows are distributed over {name}, from {ends}", TOP + HEIGHT + BOTTOM, *parts)
+
+
+def _outline(height: Floats) -> str:
+    """Bins side by side, so high in parts of the picture."""
+    x = WIDTH * np.linspace(0.0, 1.0, len(height) + 1)
+    y = TOP + HEIGHT * (1 - height)
+    steps = "".join(f"V{decimal(up)}H{decimal(to)}" for up, to in zip(y, x[1:], strict=True))
+    return f"M0 {decimal(TOP + HEIGHT)}{steps}V{decimal(TOP + HEIGHT)}Z"
 
 
 def _baseline() -> Markup:

@@ -10,6 +10,7 @@ from sfumato.policy.document import Policy
 from sfumato.policy.output import GRID, Form
 from sfumato.recoding.loss import write_share
 from sfumato.release.certificate import Claims, percent
+from sfumato.release.certificate.claims import PEOPLE_COUNTED
 from sfumato.report.loss import loss_of
 from sfumato.verify.cells import Detail
 
@@ -23,7 +24,7 @@ ADVICE: Mapping[Form, str] = {
 def remarks_of(claimed: Claims, details: Mapping[str, Detail]) -> Iterator[str]:
     """What the risk is, and how much published rows tell; all of it follows from them."""
     if claimed.risk is not None:
-        yield f"risk of re-identification: {claimed.risk.words('rows' if claimed.unit is None else 'people')}"
+        yield f"risk of re-identification: {claimed.risk.words('rows' if claimed.unit is None else PEOPLE_COUNTED)}"
     yield f"cells of the quasi-identifiers: {claimed.cells}"
     if hidden := _find_hidden(details):
         columns = ", ".join(f"{name} {share}" for name, share in hidden.items())

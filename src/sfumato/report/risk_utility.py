@@ -49,6 +49,7 @@ from sfumato.report.risk_utility_pictures import (
     risks_histogram,
     shares_histogram,
 )
+from sfumato.report.utility import draw_scores, name_of, significance, utility_of
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities, promised_share
 from sfumato.verify.risk_utility.claims import TRADEOFF, WEIGHTED, RunFigures
 
@@ -82,7 +83,7 @@ def render_tradeoff(release: ReportedRelease) -> str:
         position=position(options, figures),
         risks=risks_histogram(figures.histogram, limit_of(options)) if figures.histogram else None,
         limit=limit_of(options),
-        weighted=WEIGHTED if max(figures.raw_risk[1], figures.risk[1]) > 1 else None,
+        weighted=WEIGHTED if figures.is_above_one else None,
         kept=None if isinstance(utilities, str) else kept_of(utilities, options),
         unknown=utilities if isinstance(utilities, str) else None,
         columns=columns_of(boxes),
@@ -99,6 +100,7 @@ def render_tradeoff(release: ReportedRelease) -> str:
         words=OptionsInWords.of(options, release.policy.schema.names(Role.QUASI_IDENTIFIER)),
         sensitive=release.policy.schema.names(Role.SENSITIVE),
         others=release.policy.schema.names(Role.OTHER),
+        utility=utility_of(release.certificate.figures),
         settings=options_of(release.policy),
         certificate=write_certificate(release.certificate),
     )
@@ -106,7 +108,16 @@ def render_tradeoff(release: ReportedRelease) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    return template("tradeoff.html", listed=list_names, risk=risk, risk_range=risk_range, times=times)
+    return template(
+        "tradeoff.html",
+        listed=list_names,
+        risk=risk,
+        risk_range=risk_range,
+        times=times,
+        scores=draw_scores,
+        model=name_of,
+        significance=significance,
+    )
 
 
 def risk(number: float) -> str:
@@ -138,7 +149,7 @@ def summarize(options: RiskUtilityOptions, figures: RunFigures) -> ReportSummary
         f"The mean risk was {risk(before)} for the rows as they are, and is {risk(after)} now; the greatest was "
         f"{risk(worst_before)}, and is {risk(worst)}."
     )
-    if max(worst_before, worst) > 1:
+    if figures.is_above_one:
         fallen += f" {WEIGHTED}"
     if options.private is not None:
         return ReportSummary(
@@ -269,7 +280,7 @@ def position(options: RiskUtilityOptions, figures: RunFigures) -> Any:
     weights = options.weights
     root = 1.0 if weights.model == MODEL_2 else 0.0
     if not root or (weights.column is None and not weights.attributes):
-        top = (root + float(options.floor)) / max(figures.side_rows, 1)
+        top = (root + float(options.floor)) / max(figures.side_people or figures.side_rows, 1)
         places.append(Place("nothing told", "told", 0.0, top, top))
     return plane_of_risk_and_utility(places, _line(options))
 

@@ -7,19 +7,21 @@ complete: a file number of a hospital looks like any other code, and says nothin
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from sfumato.table.person_numbers import NUMBERS, Pattern
+from sfumato.table.person_numbers import NUMBERS
 from sfumato.table.person_texts import are_given_names, are_person_names, are_postal_addresses, fold
 
 # A star marks the beginning of words; without one the word is meant, in the singular or plural.
 DIRECT = """
-    ssn socialsecurity email mail phone telephone tel mobile cell fax firstname lastname surname forename
-    fullname username nickname login address street passport iban url website twitter facebook ipaddress ip
+    ssn socialsecurity email mail phone telephone tel mobile cell fax firstname lastname surname forename fullname
+    givenname middlename maidenname familyname username nickname login address street
+    passport iban url website twitter facebook ipaddress ip
     mac imei photo fingerprint signature plate licenseplate
     vorname nachname familienname geburtsname zuname rufname telefon* handy* mobilnummer mobiltelefon festnetz*
     rufnummer anschrift adresse strasse hausnummer steuernummer steuerid sozialversicherungsnummer svnr
@@ -126,17 +128,23 @@ def looks_like_identifier(name: str) -> str:
     return direct_word(words) or person_number(words)
 
 
+def identifying_word(name: str, n_distinct: int, n_rows: int) -> str:
+    """The words in the name of a column that leads to a person and tells many apart, so must not pass; or ""."""
+    return looks_like_identifier(name) if tells_many_apart(n_distinct, n_rows) else ""
+
+
 def tells_many_apart(n_distinct: int, n_rows: int) -> bool:
     """Has a column so many values that a name such as ``phone`` can be true?"""
     return n_distinct > 20 or n_distinct > 0.1 * n_rows
 
 
 def direct_word(words: Sequence[str]) -> str:
-    """The word that says that a column names or reaches a person.
+    """The word that says that a column names or reaches a person; two words may be one, as in contact_last_name.
 
     ``name`` alone is one, and the name of a person; the name of a country or a hospital is none.
     """
-    if found := _DIRECT.first([*words, "".join(words)]):
+    pairs = (f"{first}{second}" for first, second in itertools.pairwise(words))
+    if found := _DIRECT.first([*words, "".join(words), *pairs]):
         return found
     others = [word for word in words if word not in (*NAME, *PARTICLES)]
     is_named = any(word in NAME for word in words)
@@ -186,8 +194,10 @@ def content_identifier(values: pa.Array) -> str:
     if len(texts) < FEWEST:
         return ""
     for pattern in NUMBERS.values():
-        if _most_fit(pattern, texts):
+        if _most_fit(pattern.fits, texts):
             return pattern.plural
+    if _most_fit(_reaches, texts):
+        return "e-mail addresses, telephone numbers and accounts"
     if are_postal_addresses(texts):
         return "postal addresses"
     if are_person_names(texts):
@@ -195,11 +205,16 @@ def content_identifier(values: pa.Array) -> str:
     return "given names of people" if len(texts) > 2 * FEWEST and are_given_names(texts) else ""
 
 
-def _most_fit(pattern: Pattern, texts: Sequence[str]) -> bool:
-    """Does the pattern fit nine texts in ten? That it does not shows long before all are looked at."""
+def _reaches(text: str) -> bool:
+    """Is it a way to reach a person, such as a column of contacts holds several of?"""
+    return any(NUMBERS[kind].fits(text) for kind in ("e-mail", "telephone", "IBAN"))
+
+
+def _most_fit(fits: Callable[[str], bool], texts: Sequence[str]) -> bool:
+    """Is it so of nine texts in ten? That it is not shows long before all are looked at."""
     left = len(texts) // MISFITS
     for text in texts:
-        left -= not pattern.fits(text)
+        left -= not fits(text)
         if left < 0:
             return False
     return True

@@ -101,9 +101,21 @@ def _holds_given_name(words: Sequence[str]) -> bool:
     return not _NO_PERSON.intersection(words) and not _GIVEN.isdisjoint(words)
 
 
+MANY_NAMES, SOME_NAMES = 40, 0.05
+"""So many common given names, and such a share of all texts, tell of rarer ones beside them; towns have fewer."""
+
+
 def are_given_names(texts: Sequence[str]) -> bool:
-    """Are most texts a common given name, alone?"""
-    return sum(fold(text.strip()) in _GIVEN for text in texts) >= 0.6 * len(texts)
+    """Are most texts a common given name, alone, or are all of them single words and many of them common given names?
+
+    >>> are_given_names(["Anna", "Luis", "Zora"]), are_given_names(["Paris", "Florence", "Lyon", "Siena", "Adelaide"])
+    (True, False)
+    """
+    n_names = sum(fold(text.strip()) in _GIVEN for text in texts)
+    if n_names >= 0.6 * len(texts):
+        return True
+    n_words = sum(bool(_WORDS.fullmatch(text.strip())) for text in texts)
+    return n_names >= max(MANY_NAMES, SOME_NAMES * len(texts)) and n_words >= 0.9 * len(texts)
 
 
 def are_postal_addresses(texts: Sequence[str]) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import errno
 import itertools
+import math
 import os
 import shutil
 import stat
@@ -198,6 +199,16 @@ def size_of(n_bytes: float) -> str:
     ('500 MB', '2.2 GB')
     """
     return f"{n_bytes / 1e9:,.1f} GB" if n_bytes >= 1e9 else f"{n_bytes / 1e6:,.0f} MB"
+
+
+def size_to_ask_for(n_bytes: float) -> str:
+    """A size for people that is enough: rounded up.
+
+    >>> size_to_ask_for(65_400_000), size_to_ask_for(2.21e9)
+    ('66 MB', '2.3 GB')
+    """
+    unit = 10**8 if n_bytes >= 10**9 else 10**6
+    return size_of(math.ceil(n_bytes / unit) * unit)
 
 
 @dataclass(slots=True)

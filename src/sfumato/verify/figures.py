@@ -103,7 +103,9 @@ COUNTED = (
 """What a run on disk counts; not every version counts all of it."""
 
 MEASURES = (
-    "average group size", "discernibility", "ncp", "entropy loss", "query error", "normalized certainty penalty",
+    "average group size", "discernibility", "ncp", "entropy loss", "query error", "rows left out", "test rows left out",
+    "mean risk before", "mean risk", "greatest risk before", "greatest risk", "mean share of utility",
+    "least share of utility", "normalized certainty penalty",
 )  # fmt: skip
 MEASURES_OF = (
     "conditional entropy of", "weighted mean squared error of", "imprecision of",
@@ -179,9 +181,10 @@ def _tradeoff(value: Any) -> bool:
     study = mapping(privacy=is_sentence, algorithm=is_whole, t=is_whole, covered=is_whole, beta=is_number,
                     tau_1=is_number, eta=is_number, nats=is_number,
                     **{"epsilon'": is_number})  # fmt: skip
+    side: dict[str, Fits] = {"rows": is_whole, "own": is_flag, "sha256": either(is_none, is_hash)}
     whole = mapping(
         optimizer=is_word, reason=is_sentence, proved=is_whole, rows=is_whole, suppressed=is_whole, raw=is_whole,
-        lacking=is_whole, side_table=mapping(rows=is_whole, own=is_flag, sha256=either(is_none, is_hash)), **pairs,
+        lacking=is_whole, side_table=either(mapping(**side), mapping(people=is_whole, **side)), **pairs,
     )  # fmt: skip
     if not isinstance(value, dict):
         return False

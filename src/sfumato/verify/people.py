@@ -21,6 +21,7 @@ from sfumato.policy.requirements import (
 )
 from sfumato.policy.schema import Schema
 from sfumato.release.certificate import Claims
+from sfumato.release.certificate.claims import PEOPLE_COUNTED
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import GroupedRows
 from sfumato.verify.requirements import Figures, measure_groups
@@ -78,7 +79,7 @@ def check_claims_of_people(claimed: Claims, policy: Policy, rows: Mapping[int, f
         elif number in rows and not _is_possible(item, claim.achieved, rows[number]):
             yield Check(says, False, f"by the rows, {describe_shown(item, rows[number])}")
     if claimed.risk is not None:
-        says = f"the risk of re-identification is {claimed.risk.words('people')}"
+        says = f"the risk of re-identification is {claimed.risk.words(PEOPLE_COUNTED)}"
         yield Check(f"{OWNERS_WORD}{says}", True, WHOSE, is_note=True)
     is_possible = (claimed.groups > 0) <= claimed.people <= claimed.rows
     says = f"{OWNERS_WORD * is_possible}the rows are those of {number_of(claimed.people, 'person', 'people')}"

@@ -262,8 +262,8 @@ def _leaf_values(axis: NodeAxis, attribute: Attribute) -> Any:
     return np.array(first).astype("int64").astype("datetime64[D]") if is_date else np.array(first)
 
 
-LEAVES_OUT = "leaves-rows-out"
-"""Says of a tree that a row is left out whose value no branch names, unless a rest takes it."""
+LEAVES_OUT, HOLES = "leaves-rows-out", "holes"
+"""Say that a row is left out whose value no branch names, unless a rest takes it; or no piece of a cut, or a hole."""
 
 
 # ---- the document ----------------------------------------------------------------------------------
@@ -277,6 +277,8 @@ class ReadRecoding:
     ends: Sequence[BoxEnds]
     n_groups: int
     tree: StoredTree | None = None
+    has_holes: bool = False
+    """Are all pieces of cuts those of groups, and rows in none of them left out?"""
 
     @property
     def is_tree(self) -> bool:
@@ -288,8 +290,9 @@ def read_recoding(folder: Path, policy: Policy, memory: int) -> ReadRecoding | N
     try:
         document = read_json(read_piece(folder, DOCUMENT))
         is_cuts = "kind" in document
-        leaves_out = policy.leaves_rows_out and not is_cuts
-        _expect_keys(document, CUTS if is_cuts else TREE | ({LEAVES_OUT} if leaves_out else set()))
+        leaves_out = policy.leaves_rows_out
+        of_left_out = ({LEAVES_OUT, HOLES} if is_cuts else {LEAVES_OUT}) if leaves_out else set()
+        _expect_keys(document, (CUTS if is_cuts else TREE) | of_left_out)
         has_format = not leaves_out or document[LEAVES_OUT] is True
         has_file = not is_cuts and document["nodes"] == NODES
         if has_file != (folder / NODES).exists():
@@ -349,14 +352,24 @@ def _cut_recoding(document: Mapping[str, Any], axes: Sequence[Axis]) -> ReadReco
     for axis, points in zip(axes, thresholds, strict=True):
         if (isinstance(axis, NodeAxis) and len(points)) or not np.all(np.diff(points) > 0):
             raise Unfit("its thresholds do not ascend")
-    ends = [_pieces(axis, points) for axis, points in zip(axes, thresholds, strict=True)]
-    return ReadRecoding(axes, ends, document["groups"])
+    holes = document.get(HOLES, [[]] * len(axes))
+    if len(holes) != len(axes):
+        raise TypeError
+    ends = [_pieces(*own) for own in zip(axes, thresholds, holes, strict=True)]
+    return ReadRecoding(axes, ends, document["groups"], has_holes=HOLES in document)
 
 
-def _pieces(axis: Axis, points: Floats) -> BoxEnds:
-    """The pieces of a cut: those between thresholds, or the lowest nodes of the hierarchy."""
+def _pieces(axis: Axis, points: Floats, holes: Sequence[int]) -> BoxEnds:
+    """The pieces of a cut: those between thresholds but for holes, or the lowest nodes of the hierarchy."""
+    if holes and (
+        not isinstance(axis, ThresholdAxis)
+        or any(type(hole) is not int for hole in holes)
+        or holes != sorted({*holes} & {*range(len(points) + 1)})
+    ):
+        raise TypeError
     if isinstance(axis, ThresholdAxis):
-        return BoxEnds(np.append(math.nan, points), np.append(points, axis.shape.high))
+        low, high = np.append(math.nan, points), np.append(points, axis.shape.high)
+        return BoxEnds(np.delete(low, holes), np.delete(high, holes)) if holes else BoxEnds(low, high)
     inner = set(axis.parent)
     leaves = np.array([node for node in range(len(axis.labels)) if node not in inner], dtype=np.float64)
     return BoxEnds(leaves, leaves)
@@ -480,6 +493,7 @@ class RecodingMatch:
             attribute = axis.attribute
             is_declared = isinstance(attribute.hierarchy, Given) or attribute.values is not None
             is_declared |= attribute.kind is not Kind.CATEGORY and isinstance(axis, NodeAxis)
+            is_declared &= not self.recoding.has_holes  # or they would show what was left out
             n += 0 if is_declared else int((~seen).sum())
         return n
 

@@ -20,6 +20,7 @@ from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Role
 from sfumato.policy.suppress import Suppress
 from sfumato.release.certificate import Claims, RiskClaim, SmallGroups
+from sfumato.release.certificate.claims import PEOPLE_COUNTED
 from sfumato.table.reading import AS_USUAL, Reading, open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, check_equal
@@ -103,7 +104,7 @@ def _recount_left_out(is_left: Flags, person: Ints | None, suppress: Suppress) -
         n_people = len(np.unique(person[is_left]))
         whole = len(np.unique(person))
         of_people = number_of(whole, "person", "people")
-        yield check(f"the rows that were left out are those of {n_people:,} of {of_people}", n_people, whole)
+        yield check(f"{n_people:,} of {of_people} have a row that was left out", n_people, whole)
 
 
 def _recount_people(
@@ -116,10 +117,8 @@ def _recount_people(
     yield check_equal("the number of people is {}", claimed.people or 0, n_people)
     if claimed.risk is not None:
         found = _count_risk(box[kept], person)
-        words, detail = (
-            claimed.risk.words("people"),
-            "" if found == claimed.risk else f"it is {found.words('people')}",
-        )
+        words = claimed.risk.words(PEOPLE_COUNTED)
+        detail = "" if found == claimed.risk else f"it is {found.words(PEOPLE_COUNTED)}"
         yield Check(f"the risk of re-identification is {words}", not detail, detail)
     whole = _whole_of_pairs(source, person, kept, policy)
     for item, claim in zip(policy.requirements, claimed.requirements, strict=False):

@@ -41,7 +41,8 @@ def route_rows(recoding: ReadRecoding, source: Source) -> Sequence[Ints]:
     """
     axes = [_RoutedAxis.of(axis, source) for axis in recoding.axes]
     if recoding.tree is None:
-        return [_find_pieces(own, ends) for own, ends in zip(axes, recoding.ends, strict=True)]
+        pairs = zip(axes, recoding.ends, strict=True)
+        return [_find_pieces(own, ends, has_holes=recoding.has_holes) for own, ends in pairs]
     node = _Route(recoding.tree, axes).follow(len(axes[0].place))
     number = np.cumsum(recoding.tree.axis < 0) - 1
     return [np.where(node >= 0, number[node], NOWHERE)] * len(axes)
@@ -233,10 +234,16 @@ def _climb(levels: NodeLevels, node: Ints, level: int) -> Ints:
 # ---- cuts ------------------------------------------------------------------------------------------
 
 
-def _find_pieces(own: _RoutedAxis, ends: BoxEnds) -> Ints:
+def _find_pieces(own: _RoutedAxis, ends: BoxEnds, *, has_holes: bool) -> Ints:
     """The piece of an axis that each row is in."""
     if isinstance(own.axis, ThresholdAxis):
-        return np.searchsorted(ends.high[:-1], own.place, side="left").astype(np.int64)
-    piece = np.full(len(own.axis.labels) + 1, NOWHERE, dtype=np.int64)
-    piece[ends.low.astype(np.int64)] = np.arange(len(ends.low))
-    return np.asarray(piece[own.place])
+        piece = np.searchsorted(ends.high[:-1], own.place, side="left").astype(np.int64)
+        if not has_holes:
+            return piece
+        low, high = ends.low[piece], ends.high[piece]
+        is_missing = np.isneginf(own.place)
+        is_inside = np.where(np.isnan(low), own.axis.has_missing | ~is_missing, own.place > low)
+        return np.where(is_inside & (own.place <= high), piece, NOWHERE)
+    place = np.full(len(own.axis.labels) + 1, NOWHERE, dtype=np.int64)
+    place[ends.low.astype(np.int64)] = np.arange(len(ends.low))
+    return np.asarray(place[own.place])

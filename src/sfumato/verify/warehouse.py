@@ -26,6 +26,7 @@ from sfumato.verify.cells import DistinctCells, label_or_bounds
 from sfumato.verify.checks import Check
 from sfumato.verify.groups import fold_lookalikes
 from sfumato.verify.measure import Measures, RequirementResult
+from sfumato.verify.people import shown_by_rows
 from sfumato.verify.rows import box_columns, columns_without_diversity, group_columns
 from sfumato.verify.sql import (
     INFINITE,
@@ -103,6 +104,7 @@ def measure_by_sql(warehouse: Warehouse, policy: Policy, *, is_release: bool = F
         {a.name: int(rows.ask_one(ONE_VALUE, a)["n_rows"]) for a in rows.without_diversity},
         rows.count_respelled(),
         alone=rows.count_alone() if is_release else None,
+        counts_people=policy.person is not None,
     )
 
 
@@ -112,15 +114,17 @@ def refuse_without_sql(policy: Policy) -> None:
         raise InputError(
             f"The claims of this policy ({WITHOUT_SQL[policy.method.form]}) have no SQL; leave out --engine."
         )
-    if policy.person is not None:
-        raise InputError(
-            "Groups count people, and a release does not say whose its rows are, so there is no SQL; leave out --engine."
-        )
     for item in policy.requirements:
-        if not has_sql(item, policy.schema):
+        asked = _asked_of_rows(item, policy)
+        if asked is not None and not has_sql(asked, policy.schema):
             raise InputError(
                 f"{item} has no SQL, as the policy does not list the values; leave out --engine."
             )
+
+
+def _asked_of_rows(requirement: Requirement, policy: Policy) -> Requirement | None:
+    """What rows must satisfy: the requirement, or what they show of it where people count; None if that is nothing."""
+    return requirement if policy.person is None else shown_by_rows(requirement)
 
 
 def unseen(policy: Policy, *, has_recoding: bool) -> Iterator[Check]:
@@ -179,7 +183,10 @@ class _Release:
 
     def judge(self, requirement: Requirement) -> RequirementResult:
         """The figure of the worst group, and how many groups fail, by the statement of a requirement."""
-        asked = requirement, self.policy, self.names
+        of_rows = _asked_of_rows(requirement, self.policy)
+        if of_rows is None:
+            return RequirementResult(requirement, math.nan, 0)
+        asked = of_rows, self.policy, self.names
         worst = self.ask(find_worst(*asked)).column("worst")[0].as_py()
         n_failing = self.ask(count_failing(*asked)).column("n_groups")[0].as_py()
         return RequirementResult(requirement, math.inf if worst is None else worst, n_failing)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import sfumato as sf
 from sfumato import evaluate, methods
 from sfumato.comparison import (
     Comparison,
@@ -489,6 +490,45 @@ def overlapping(drawing):
         for (one, a), (other, b) in itertools.combinations(boxes, 2)
         if a[0] < b[2] and b[0] < a[2] and a[1] < b[3] and b[1] < a[3]
     ]
+
+
+def test_the_risk_of_groups_that_count_people_is_that_of_people():
+    """Pairs of rows are of one person, so a group of k people has twice as many rows, as the claims of a release say."""
+    table = people(120)
+    twice = pa.concat_tables([table, table]).append_column("who", pa.array([*range(120)] * 2, pa.int64()))
+    document = {**POLICY.as_dict(), "unit": "who", "workload": []}
+    document["attributes"] = {**document["attributes"], "who": {"role": "identifier"}}
+    policy = Policy.from_dict(document)
+    found = compare(twice, policy, {"k": [5]}, folds=2)
+    risk = sf.publish(twice, policy, seed=1).certificate.claims.risk
+    assert (found.settings[0].largest_risk, found.settings[0].mean_risk) == (risk.largest, risk.mean)
+    assert 0.2 >= risk.largest > 0.1  # of rows it is at most 1/10
+    assert "Groups count people, and their risk is that of people." in as_text(found)
+    words = [text.text for text in picture.drawing_of(found).texts]
+    assert picture.RISK_OF_PEOPLE in words
+    assert picture.RISK not in words
+
+
+def test_no_name_of_a_point_reaches_beyond_the_paper():
+    drawing = picture.drawing_of(
+        Comparison(
+            {},
+            {},
+            ("utility-at-least",),
+            tuple(
+                Setting(
+                    {"method": "risk-utility", "utility-at-least": share},
+                    risk,
+                    risk,
+                    3,
+                    measures={"ncp": ncp},
+                )
+                for share, risk, ncp in (("0.4", 0.02, 0.6), ("0.6", 0.9, 0.4), ("0.825", 1.0, 0.2))
+            ),
+        )
+    )
+    assert any(text.text == "utility-at-least=0.825" for text in drawing.texts)
+    assert all(text.box[2] <= drawing.width for text in drawing.texts)
 
 
 def test_no_label_of_the_picture_hides_another(found):

@@ -23,6 +23,7 @@ from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.options.tds import TdsOptions
 from sfumato.policy.requirements import KAnonymity
 from sfumato.policy.schema import Role
+from sfumato.policy.unit import Unit
 from sfumato.randomness import seeded
 
 GROUPS = Policy.parse(
@@ -80,6 +81,28 @@ def test_a_private_variant_of_a_policy_of_groups_publishes_boxes_and_the_class_a
         "id": Role.IDENTIFIER, "age": Role.QUASI_IDENTIFIER, "town": Role.QUASI_IDENTIFIER, "ill": Role.SENSITIVE,
         "wage": Role.DROP,
     }  # fmt: skip
+
+
+def test_what_only_published_columns_may_say_goes_with_them():
+    """Columns that pass, pseudonyms and shifted dates are removed where a method refuses them."""
+    document = GROUPS.as_dict()
+    document["attributes"]["wage"] = {"role": "other", "type": "number", "passes": "unique"}
+    document["attributes"]["id"] = {"role": "pseudonym", "key": "owner.key"}
+    document["attributes"]["seen"] = {"role": "other", "type": "date", "shift": {"within": 3, "per": "id"}}
+    policy = Policy.from_dict({**document, "suppress": {"at-most": "1%"}})
+    private = vary_policy(policy, {"method": "diffgen", "epsilon": "0.5"})
+    rows = vary_policy(policy, {"method": "risk-utility"})
+    for chosen in (private, rows):
+        assert chosen.schema["id"].role is Role.IDENTIFIER
+        assert chosen.suppress is None
+    assert (private.schema["wage"].role, private.schema["seen"].role) == (Role.DROP, Role.DROP)
+    assert (rows.schema["wage"].passes, rows.schema["seen"].shift) == ("unique", policy.schema["seen"].shift)
+
+
+def test_a_bound_on_the_rows_of_a_person_is_of_private_methods_alone():
+    document = {**PRIVATE.as_dict(), "unit": {"column": "id", "rows-at-most": 4}}
+    chosen = vary_policy(Policy.from_dict(document), {"method": "mondrian", "k": "5"})
+    assert chosen.unit == Unit("id")
 
 
 def test_a_private_policy_keeps_its_options_when_epsilon_varies():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pickle
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 
 from sfumato.encoding.batches import FileBatch
 from sfumato.engines import passed
-from sfumato.engines.passed import PassedColumns, look_at_passed
+from sfumato.engines.passed import FirstCells, PassedColumns, look_at_passed
 from sfumato.engines.raw import TableAtHand, TableInBatches
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
@@ -54,6 +55,33 @@ TABLE, POLICY = table(), policy_of()
 
 def at_once(rows: pa.Table = TABLE, policy: Policy = POLICY) -> Any:
     return look_at_passed(TableAtHand(open_table(rows), policy.schema), PassedColumns(policy), policy)
+
+
+def test_cells_are_looked_at_however_late_they_come(monkeypatch):
+    """Most customers have no address on file, and those that have one come last."""
+    monkeypatch.setattr(passed, "GLANCE", 50)
+    late = pa.array([None if i < 300 else f"user{i % 60}@example.org" for i in range(500)])
+    columns = {name: ["x"] * len(late) for name in TABLE.column_names}
+    rows = pa.table(columns | {"few": late})
+    assert at_once(rows).reasons == {"few": "its values look like e-mail addresses"}
+    looking = PassedColumns(POLICY)
+    for first in (400, 0, 200):
+        (batch,) = rows.slice(first, 200 - first // 4).combine_chunks().to_batches()
+        looking.add(FileBatch(batch, POLICY.schema, first_row=first))
+    assert looking.find(POLICY).reasons == at_once(rows).reasons
+
+
+def test_the_first_cells_are_the_same_in_any_order(monkeypatch):
+    monkeypatch.setattr(passed, "GLANCE", 3)
+    batches = {0: ["a"], 10: ["b", "c", "d"], 20: ["e", "f", "g"]}
+    for order in itertools.permutations(batches):
+        one, other = FirstCells(), FirstCells()
+        for state, row in zip((one, other, one), order, strict=True):
+            if state.lacks_before(row):
+                state.add(row, pa.array(batches[row]))
+        one.merge(other)
+        assert one.cells().to_pylist() == ["a", "b", "c"]
+        assert not one.lacks_before(20)
 
 
 def test_it_is_what_counting_says():

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sfumato.engines.scan import Intake
 from sfumato.engines.spark import replies
 from sfumato.engines.spark.replies import (
     Reply,
@@ -24,6 +27,7 @@ from sfumato.engines.spark.replies import (
 from sfumato.errors import InputError, InternalError, PromiseError, RequirementUnreachable, TableError
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import KAnonymity
+from sfumato.table.opening import open_table
 from sfumato.table.source import UnreadableFile
 
 HERE = Path("/here")
@@ -59,6 +63,23 @@ def test_what_many_tasks_hold_is_in_their_file_once(tmp_path: Path) -> None:
     assert work["all"] is array
     assert policy == POLICY
     assert file.read(None)[1] is None
+
+
+def test_the_people_of_a_table_are_not_told_to_each_task_by_itself(tmp_path: Path) -> None:
+    people = pa.table({"age": [*range(3000)], "who": [f"person {number:06}" for number in range(3000)]})
+    policy = Policy.parse(
+        "{attributes: {age: {role: quasi-identifier, type: number}, who: {role: identifier}}, "
+        "require: [k-anonymity: 2], unit: who}"
+    )
+    table = Intake.at_hand(open_table(people), policy)
+    table.scan()
+    slices = [table.on_slice(replace(table.source, read=None), 0) for _ in range(30)]
+    sizes = []
+    for n in (1, 30):
+        TaskFile(tmp_path / f"plan-{n}").write(None, slices[:n])
+        sizes.append((tmp_path / f"plan-{n}").stat().st_size)
+    assert b"person 000017" in (tmp_path / "plan-1").read_bytes()
+    assert sizes[1] < 1.5 * sizes[0]
 
 
 def test_files_of_the_run_are_told_by_name_and_others_as_they_are() -> None:

@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 from sfumato.encoding.batches import Block
 from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
-from sfumato.engines.local import share_room
 from sfumato.engines.memory import MemoryEngine
-from sfumato.engines.memory_plan import MemoryPlan
+from sfumato.engines.memory_plan import MemoryPlan, share_room
 from sfumato.engines.protocol import Asked, Loaded, Room
 from sfumato.engines.rows import RowLayout
 from sfumato.engines.start import start_engine

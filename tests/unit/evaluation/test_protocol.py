@@ -353,6 +353,23 @@ def test_a_passed_column_is_learned_from_where_the_workload_says_so():
 # ---- general measures ----------------------------------------------------------------------------------
 
 
+def test_dates_that_pass_are_learned_from_as_they_are_shifted():
+    """The day tells who is ill; shifted by up to 1,000 days it tells little."""
+    table = people(240)
+    days = [10 if ill == "yes" else 0 for ill in table["ill"].to_pylist()]
+    table = table.append_column("seen", pa.array(days, pa.int32()).cast(pa.date32()))
+    document = Policy.parse(POLICY).as_dict()
+    document["workload"] = [{"classify": {"target": "ill", "features": ["seen"]}}]
+    document["attributes"]["seen"] = {"role": "other", "type": "date"}
+    plain = evaluate(table, Policy.from_dict(document), **FAST)
+    document["attributes"]["seen"]["shift"] = {"within": 1000, "per": "id"}
+    shifted = evaluate(table, Policy.from_dict(document), **FAST)
+    for found in (plain, shifted):
+        assert found.score("ill", "decision-tree", RAW).mean == 1
+    assert plain.score("ill", "decision-tree", RELEASE).mean == 1
+    assert shifted.score("ill", "decision-tree", RELEASE).mean < 0.9
+
+
 def test_measures_are_of_the_training_release():
     table = people(120)
     policy = policy_with(

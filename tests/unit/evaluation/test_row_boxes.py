@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import html
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +12,14 @@ import pytest
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.evaluation.protocol import evaluate
+from sfumato.evaluation.result import Evaluation
 from sfumato.evaluation.row_boxes import GeneralizedParts
+from sfumato.evaluation.show import as_text
 from sfumato.methods.risk_utility.apply import generalize_rows
 from sfumato.methods.risk_utility.together import count_alike
 from sfumato.policy.document import Policy
 from sfumato.table.opening import open_table
+from sfumato.verify.risk_utility.claims import WEIGHTED
 
 POLICY = """
 attributes:
@@ -66,6 +70,11 @@ def test_what_is_lost_is_what_the_published_cells_say():
     figures = release.certificate.figures["tradeoff"]
     assert measures["mean risk"] == figures["risk"]["mean"]
     assert measures["greatest risk"] == figures["risk"]["greatest"]
+    before = figures["raw risk"]
+    assert (measures["mean risk before"], measures["greatest risk before"]) == (
+        before["mean"],
+        before["greatest"],
+    )
     assert measures["mean share of utility"] == figures["share"]["mean"]
 
 
@@ -141,6 +150,26 @@ def test_models_learn_from_boxes_of_single_rows():
         people(240), Policy.parse(POLICY), folds=2, models=["decision-tree"], learn_from="sample"
     )
     assert sampled.score("ill", "decision-tree", "release").mean > 0.6
+
+
+def test_a_risk_above_one_is_never_told_without_a_word_on_weights():
+    found = evaluate(people(), Policy.parse(POLICY), folds=2, models=["decision-tree"])
+    assert found.measures["greatest risk before"] > 1
+    assert WEIGHTED in as_text(found)
+    assert WEIGHTED in html.unescape(found._repr_html_())
+    plain = Policy.parse(POLICY.replace("0.5}", "0.5, weights: model-2}"))
+    found = evaluate(people(), plain, folds=2, models=["decision-tree"])
+    assert found.measures["greatest risk before"] == pytest.approx(1)
+    assert WEIGHTED not in as_text(found)
+
+
+def test_an_evaluation_goes_into_the_certificate_and_the_report():
+    policy = Policy.parse(POLICY)
+    found = evaluate(people(), policy, folds=2, models=["decision-tree"])
+    release = sf.publish(people(), policy, evaluation=Evaluation.from_json(found.to_json()))
+    assert release.certificate.figures["utility"]["measures"] == found.measures
+    assert '<section id="predictions"' in release.report
+    assert "held-out rows get boxes of their own against the same table" in release.report
 
 
 def test_without_a_task_only_measures_are_taken():

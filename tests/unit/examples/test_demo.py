@@ -15,7 +15,7 @@ from scipy.stats import chi2_contingency
 from sfumato.cli import commands
 from sfumato.cli.demo import DEMO_MARK
 from sfumato.errors import InputError
-from sfumato.examples.demo import MISSING, POLICY, hierarchies, patients, write_example
+from sfumato.examples.demo import MISSING, POLICY, hierarchies, patients, stays, write_example
 from sfumato.policy.document import Policy
 from sfumato.policy.hierarchy import tree as hierarchy
 from sfumato.policy.hierarchy.declarations import Given
@@ -201,11 +201,11 @@ def test_the_policy_for_a_box_of_each_row_is_that_of_the_guide(example, table):
     assert Policy.parse(written, example) == policy
 
 
-def test_the_example_is_six_files_that_hold_what_the_functions_return(example):
+def test_the_example_is_eight_files_that_hold_what_the_functions_return(example):
     files = sorted(str(path.relative_to(example)) for path in example.rglob("*") if path.is_file())
     assert files == [
         "hierarchies/education.csv", "hierarchies/occupation.csv", "patients.csv", "personal.yaml", "policy.yaml",
-        "private.yaml",
+        "private.yaml", "stays.csv", "stays.yaml",
     ]  # fmt: skip
     assert (example / "policy.yaml").read_text(encoding="utf-8") == POLICY
     for name, tree in hierarchies().items():
@@ -214,6 +214,7 @@ def test_the_example_is_six_files_that_hold_what_the_functions_return(example):
     assert source.names == tuple(patients(1).column_names)
     assert source.n_rows == 300
     assert source.column("zip").to_pylist() == patients(300)["zip"].to_pylist()
+    assert open_table(example / "stays.csv").column("zip").to_pylist() == stays(150)["zip"].to_pylist()
 
 
 def test_writing_the_example_again_gives_the_same_bytes(example):
@@ -232,6 +233,38 @@ def test_the_policy_says_what_the_release_is_for(example):
     assert 300 < pc.sum(true).as_py() < 1000
 
 
+# ---- stays -------------------------------------------------------------------------------------------
+
+
+def test_patients_of_stays_come_back_and_are_told_apart_by_their_numbers():
+    frame = stays().to_pandas()
+    of_one = frame.groupby("patient_id").size()
+    assert (len(frame), len(of_one)) == (5_000, 3_000)
+    assert (of_one == 1).mean() > 0.5
+    assert of_one.max() >= 5
+    zips = frame.groupby("patient_id")["zip"].nunique()
+    assert (zips == 1).all()
+    together = frame["patient_id"] == frame["patient_id"].shift()
+    assert together.mean() < 0.01  # their rows are not side by side
+    assert stays(200) == stays(200) != stays(200, seed=1)
+    assert stays(1).num_rows == 1
+
+
+def test_no_stays_are_refused():
+    with pytest.raises(InputError, match="at least 1 row"):
+        stays(0)
+
+
+def test_the_policy_of_stays_counts_patients_and_covers_every_value(example):
+    policy = Policy.read(example / "stays.yaml")
+    policy.check_columns(stays(1).column_names)
+    assert policy.person == "patient_id"
+    frame = stays().to_pandas()
+    for attribute in policy.schema:
+        if attribute.values:
+            assert set(frame[attribute.name]) <= set(attribute.values)
+
+
 # ---- sfumato demo ------------------------------------------------------------------------------------
 
 
@@ -248,6 +281,16 @@ def test_the_demo_evaluates_publishes_and_verifies(tmp_path):
     assert "10,000 rows in" in said
     assert "select age >= 65 and smoker = 'yes':" in said
     assert "FAIL" not in said
+    assert "5,000 rows of 3,000 people in" in said
+    again = re.search(
+        r"counted again in .*stays.csv: 10-anonymity holds of people, the smallest group has (\d+) people",
+        said,
+    )
+    assert again is not None
+    assert int(again[1]) >= 10
+    rows = (tmp_path / "demo" / "stays-release" / "release.csv").read_text(encoding="utf-8").splitlines()
+    assert len(rows) == 5_001
+    assert "patient_id" not in rows[0]
     assert "Measured by 3-fold cross-validation on 10,000 rows" in report
     assert "What the conditions of the workload return" in report
 

@@ -1,6 +1,7 @@
 """Drafts of policies: the guesses, their reasons, and that every draft can be followed and quotes no cell."""
 
 import datetime as dt
+import itertools
 import os
 import re
 from collections import Counter
@@ -59,7 +60,8 @@ def assert_can_be_followed(text, source):
     policy.check_columns(table.names)
     assert policy.schema.names() == table.names
     assert policy.schema.quasi_identifiers
-    assert [requirement.as_policy() for requirement in policy.requirements] == [{"k-anonymity": 5}]
+    k = 5 if policy.unit is None else min(5, len(set(map(str, table.column(policy.unit.column).to_pylist()))))
+    assert [requirement.as_policy() for requirement in policy.requirements] == [{"k-anonymity": k}]
     for attribute in policy.schema.published:
         column = table.column(attribute.name)
         if attribute.kind is Kind.NUMBER:
@@ -204,6 +206,24 @@ def test_a_key_of_persons_is_an_identifier_however_often_it_repeats():
     assert guess_of("userid", [f"u{i % 4}" for i in range(N)]).role is Role.IDENTIFIER
     assert guess_of("id", [str(i % 70) for i in range(1000)]).role is Role.IDENTIFIER
     assert guess_of("county_id", [str(i % 70) for i in range(1000)]).role is Role.QUASI_IDENTIFIER
+
+
+def test_a_column_of_first_or_last_names_is_an_identifier_and_one_of_numbers_is_none():
+    odd = ["".join(pair) for pair in itertools.product(("Zel", "Quo", "Vry"), "abcdefghi", ("dan", "mir"))]
+    assert guess_of("last", odd).role is Role.IDENTIFIER
+    assert guess_of("contact_last_name", odd).role is Role.IDENTIFIER
+    assert guess_of("last", [f"{i % 40}.5" for i in range(N)]).role is Role.QUASI_IDENTIFIER
+
+
+def test_a_name_of_an_identifier_with_few_values_is_generalized_and_told():
+    found = guess_of("Nachname", ["Berg", "Vogt", "Roth", "Lind"])
+    assert found.role is Role.QUASI_IDENTIFIER
+    assert 'The name says "nachname", but there are few values' in found.why[0]
+
+
+def test_cells_that_hardly_any_row_has_are_no_row_identifier():
+    cells = [*(str(100 + i) for i in range(30)), *[""] * (N - 30)]
+    assert guess_of("xx", cells).role is Role.QUASI_IDENTIFIER
 
 
 def test_codes_that_repeat_per_person_are_found_without_a_name():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -13,8 +14,11 @@ import sfumato as sf
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling import trial
+from sfumato.profiling.draft import Trial
 from sfumato.profiling.profile import profile
 from sfumato.profiling.roles import PASSING
+from sfumato.profiling.settle import _find_least_telling
+from sfumato.profiling.uniqueness import NOT_RANKED
 from sfumato.table.opening import open_table
 
 N = 400
@@ -47,6 +51,14 @@ def test_columns_that_pass_single_out_few_rows_all_together():
     turned = [found for found in draft.columns if found.name in columns and found.name not in passing]
     assert all(found.role is Role.QUASI_IDENTIFIER for found in turned)
     assert all("would single out more than 5% of the rows" in found.why[1] for found in turned)
+
+
+def test_a_column_that_publish_would_refuse_by_its_name_does_not_pass():
+    table = pa.table({"age": random_column(20), "health_insurance_code": random_column(30, seed=1)})
+    draft = profile(table)
+    assert column(draft, "health_insurance_code").role is Role.QUASI_IDENTIFIER
+    assert 'says "insurance code"' in " ".join(column(draft, "health_insurance_code").why)
+    assert sf.publish(table, draft.policy()).rows.num_rows == N
 
 
 def test_numbers_are_generalized_before_words():
@@ -153,6 +165,21 @@ def test_columns_that_say_nothing_are_dropped_if_nobody_knows_them_and_at_most_o
     assert draft.silent.isdisjoint(found.name for found in dropped)
     shown = draft.to_yaml()
     assert all(f"  {found.name}: {{role: drop}}" in shown for found in dropped)
+
+
+def test_those_that_say_least_are_dropped_first(monkeypatch):
+    """Ranked by what they add to the rows alone, xa comes first; but nothing is left of xc and xd anyway."""
+    monkeypatch.setattr("sfumato.profiling.settle.MOST_DROPPED", 0)
+    draft = profile(
+        pa.table(
+            {"age": random_column(30), **{f"x{c}": random_column(60, seed=i) for i, c in enumerate("abcd")}}
+        )
+    )
+    said = replace(draft, trial=Trial(N, {"age": 1.0, "xa": 0.6, "xb": 0.4, "xc": 0.9, "xd": 1.0}))
+    said = replace(said, ranking=replace(NOT_RANKED, rest=("xa", "xb", "xc", "xd")))
+    assert _find_least_telling(said) == ["xd", "xc", "xa"]
+    alike = replace(said, trial=Trial(N, dict.fromkeys(("xd", "xb", "xa"), 0.7)))
+    assert _find_least_telling(alike) == ["xa", "xb", "xd"]
 
 
 def test_a_coarser_finest_comes_before_anything_is_dropped_if_it_helps(monkeypatch):

@@ -168,7 +168,7 @@ def many(n: int = 3000) -> pa.Table:
 def of_many(**options: Any) -> dict[str, Any]:
     age = {"role": "quasi-identifier", "type": "number", "bounds": [20, 60], "step": 1}
     job = {"role": "quasi-identifier", "hierarchy": PLACES}
-    given = policy(k=20, job=job, age=age, row={"role": "other", "type": "number"})
+    given = policy(k=20, job=job, age=age, row={"role": "other", "type": "number", "passes": "unique"})
     return {**given, "method": {"mondrian": {"refine": "none", **options}}}
 
 

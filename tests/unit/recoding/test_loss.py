@@ -115,7 +115,7 @@ def draw_case(seed: int):
     policy = sf.Policy.parse(
         "attributes:\n"
         + "".join(f"  {name}: {{role: quasi-identifier, {COLUMNS[name][0]}}}\n" for name in names)
-        + f"""  row: {{role: other, type: number}}
+        + f"""  row: {{role: other, type: number, passes: unique}}
   kind: {{role: other}}
 require: [k-anonymity: {chance.randrange(2, 8)}]
 workload: [classify: kind]

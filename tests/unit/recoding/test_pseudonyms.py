@@ -84,10 +84,13 @@ def test_a_pseudonym_without_a_key_is_refused():
 # ---- sharing ---------------------------------------------------------------------------------------
 
 
-def may_share(require: str, group, person, ill=None, pay=None) -> list[bool]:
+def may_share(require: str, group, whose, ill=None, pay=None, person=None) -> list[bool]:
     n = len(group)
     columns = {"ill": pa.array(ill or ["x"] * n), "pay": pa.array(pay or [1.0] * n)}
-    found = find_sharing(np.array(group), max(group) + 1, np.array(person), policy_of(require), columns)
+    person = None if person is None else np.array(person)
+    found = find_sharing(
+        np.array(group), max(group) + 1, np.array(whose), policy_of(require), columns, person
+    )
     return found.tolist()
 
 
@@ -97,6 +100,28 @@ def test_who_knows_how_many_rows_a_person_has_must_not_find_it():
     assert may_share("[k-anonymity: 2]", [0, 0, 0, 0], [0, 0, 1, 1]) == [True]
     assert may_share("[k-anonymity: 2]", [0, 0, 0, 0, 0, 0], [0, 0, 1, 1, 2, 3]) == [True]
     assert may_share("[]", [0, 0, 0], [0, 0, 1]) == [True]
+
+
+def test_cases_of_one_person_are_no_crowd():
+    """k = 2, and two cases have two rows each. If both are A's, whoever knows of such a case finds all rows of A."""
+    group, case = [0] * 5, [0, 0, 1, 1, 2]
+    asked = "[k-anonymity: 2]"
+    assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 1, 1, 2]) == [True]
+    assert may_share(asked, group, [0, 0, 1, 1, -1], person=[0, 0, 0, 0, 2]) == [False]
+    # of cases with one row there is one
+    assert may_share(asked, group, case, person=[0, 0, 1, 1, 2]) == [False]
+    two = "[distinct-diversity: {l: 2, of: ill}]"
+    assert may_share(two, [0] * 4, [0, 0, 1, 1], ill=["u", "v", "u", "v"], person=[0] * 4) == [True]
+    varied = "[variance-diversity: {at-least: 15, of: pay}]"
+    cases, numbers = [0, 0, 1, 1, 2, 2], [1.0, 9.0, 1.0, 9.0, 9.0, 9.0]
+    assert may_share(varied, [0] * 6, cases, pay=numbers, person=[0, 0, 0, 0, 0, 0]) == [True]
+    assert may_share(varied, [0] * 6, cases, pay=numbers, person=[0, 0, 0, 0, 1, 1]) == [False]
+
+
+def test_patients_of_one_doctor_are_no_crowd_of_doctors():
+    """k = 2: whoever knows that a doctor has three rows finds them, however many patients they are of."""
+    assert may_share("[k-anonymity: 2]", [0] * 5, [0, 0, 0, 1, 2], person=[0, 1, 2, 3, 4]) == [False]
+    assert may_share("[k-anonymity: 2]", [0] * 4, [0, 0, 1, 1], person=[0, 1, 2, 3]) == [True]
 
 
 def test_what_takes_the_whole_table_lets_nobody_share():
@@ -113,7 +138,9 @@ def test_people_with_as_many_rows_must_be_diverse_by_themselves():
 
 
 rows = st.lists(
-    st.tuples(st.integers(0, 2), st.integers(-1, 5), st.sampled_from("uvw"), st.integers(0, 4)),
+    st.tuples(
+        st.integers(0, 2), st.integers(-1, 5), st.sampled_from("uvw"), st.integers(0, 4), st.integers(0, 3)
+    ),
     min_size=1,
     max_size=24,
 )
@@ -129,22 +156,30 @@ requires = st.sampled_from(
 
 
 @settings(max_examples=80, deadline=None)
-@given(rows, requires)
-def test_sharing_is_what_counting_people_by_hand_says(table, require):
-    group, person, ill, pay = map(list, zip(*table, strict=True))
-    found = may_share(require, group, person, ill, [float(one) for one in pay])
-    assert found == [_may_share_naively(require, table, g) for g in range(max(group) + 1)]
+@given(rows, requires, st.booleans())
+def test_sharing_is_what_counting_people_by_hand_says(table, require, has_unit):
+    """With a unit, pseudonyms stand for cases of people, or for more than one person."""
+    group, whose, ill, pay, person = map(list, zip(*table, strict=True))
+    found = may_share(
+        require, group, whose, ill, [float(one) for one in pay], person=person if has_unit else None
+    )
+    own = [(g, w, i, p, w) for g, w, i, p, _ in table]
+    counted = [own, table] if has_unit else [own]
+    assert found == [
+        all(_may_share_naively(require, lines, g) for lines in counted) for g in range(max(group) + 1)
+    ]
 
 
 def _may_share_naively(require: str, table, g: int) -> bool:
-    of_person = defaultdict(list)
-    for at, who, ill, pay in table:
-        if at == g and who >= 0:
-            of_person[who].append((ill, pay))
-    classes = defaultdict(list)
-    for own in of_person.values():
-        classes[len(own)].append(own)
-    return all(_holds(require, people) for people in classes.values())
+    rows_of = defaultdict(list)
+    for at, whose, ill, pay, person in table:
+        if at == g and whose >= 0:
+            rows_of[whose].append((person, ill, pay))
+    classes: dict[int, dict[int, list]] = defaultdict(lambda: defaultdict(list))
+    for own in rows_of.values():
+        for person, ill, pay in own:
+            classes[len(own)][person].append((ill, pay))
+    return all(_holds(require, list(people.values())) for people in classes.values())
 
 
 def _holds(require: str, people) -> bool:

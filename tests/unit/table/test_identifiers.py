@@ -8,7 +8,7 @@ import pytest
 
 from sfumato.table.identifiers import content_identifier, looks_like_identifier, tells_many_apart
 from sfumato.table.person_numbers import NUMBERS
-from sfumato.table.person_texts import are_given_names, are_person_names, are_postal_addresses
+from sfumato.table.person_texts import _GIVEN, are_given_names, are_person_names, are_postal_addresses
 
 # Published examples of each kind: nobody's numbers.
 RIGHT = {
@@ -168,6 +168,12 @@ def test_a_long_column_is_looked_at_here_and_there():
     assert content_identifier(words[5_000:]) == "e-mail addresses"
 
 
+def test_a_column_of_several_ways_to_reach_people_is_named():
+    mixed = [f"a{i}@b.org" for i in range(20)] + [f"+49 30 90182{i}" for i in range(20)]
+    assert content_identifier(pa.array(mixed)) == "e-mail addresses, telephone numbers and accounts"
+    assert content_identifier(pa.array([*mixed, *(f"room {i}" for i in range(10))])) == ""
+
+
 def test_names_and_addresses():
     people = ["Anna Berg", "Dr. John Q. Public", "García, Luis", "Zhu Li", "O'Neill, Mary", "Jean-Luc Picard"]
     assert are_person_names(people)
@@ -175,6 +181,15 @@ def test_names_and_addresses():
     given = ["Anna", "Peter", "Jürgen", "Zoé", "Luis", "Giulia", "Maria", "Tom", "Uwe", "Ute", "Yvonne"]
     assert are_given_names(given)
     assert content_identifier(pa.array(given)) == "given names of people"
+    others = [
+        f"{head}{tail}"
+        for head in ("Zel", "Quo", "Vry", "Ost", "Ilm")
+        for tail in "abcdefghijklmnopqrstuvwxyz"
+    ]
+    many = [*sorted(_GIVEN)[:60], *others, *(f"{name}a" for name in others), *(f"{name}o" for name in others)]
+    assert content_identifier(pa.array(many)) == "given names of people"
+    assert content_identifier(pa.array(many[25:])) == ""  # as many common ones as among towns
+    assert content_identifier(pa.array([f"{name} {n}" for n, name in enumerate(many)])) == ""
     assert are_postal_addresses(["12 Main St", "Hauptstraße 5", "5 rue Monge", "Calle Mayor 7", "Via Roma 1"])
     assert not are_postal_addresses(["Main Street", "Hauptstraße", "Platz 1", "Berlin", "10115"])
     assert content_identifier(pa.array([f"Lindenweg {i}" for i in range(9)])) == "postal addresses"
@@ -183,7 +198,8 @@ def test_names_and_addresses():
 @pytest.mark.parametrize(
     "name",
     [
-        "SSN", "e-mail", "lastName", "phone_number", "name", "patient name", "patient_no", "insurance_number",
+        "SSN", "e-mail", "lastName", "phone_number", "name", "patient name", "fake_first_name", "patient_no",
+        "insurance_number",
         "Vorname", "Nachname", "Straße", "Telefonnummer", "Versichertennummer", "PatientenNr", "Kundennummer",
         "Sozialversicherungsnummer", "Personalnummer",
         "prénom", "nom", "nom_de_famille", "adresse", "téléphone", "numero_dossier", "numéro de patient", "NIR",

@@ -288,7 +288,7 @@ def test_texts_among_python_objects_are_rewritten_each_by_itself():
 def test_publish_reads_as_it_is_told(tmp_path):
     path = write(tmp_path / "t.csv", "age;bmi\n" + "".join(f"{i};{i},5\n" for i in range(20)), "utf-16")
     policy = """
-    attributes: {age: {role: quasi-identifier, type: number}, bmi: {role: other, type: number}}
+    attributes: {age: {role: quasi-identifier, type: number}, bmi: {role: other, type: number, passes: unique}}
     require: [k-anonymity: 5]
     """
     release = sf.publish(path, sf.Policy.parse(policy), reading=sf.Reading(encoding="utf-16", decimal=","))

@@ -371,7 +371,7 @@ def test_a_table_of_a_database_is_published_and_no_password_is_in_the_release(se
 def test_a_spreadsheet_is_published_as_csv(tmp_path):
     rows = [["age", "bmi"], *([i, i / 2] for i in range(40))]
     policy = """
-    attributes: {age: {role: quasi-identifier, type: number}, bmi: {role: other, type: number}}
+    attributes: {age: {role: quasi-identifier, type: number}, bmi: {role: other, type: number, passes: unique}}
     require: [k-anonymity: 5]
     """
     release = sf.publish(workbook(tmp_path / "t.xlsx", one=rows), sf.Policy.parse(policy))
@@ -389,8 +389,10 @@ def test_numbers_of_a_csv_file_come_back_as_numbers(tmp_path, engine):
         "age,bmi,n,zip\n" + "".join(f"{i},{i}.50,{'?' if i == 3 else i},0{i}\n" for i in range(20, 60))
     )
     policy = sf.Policy.parse(
-        "{attributes: {age: {role: quasi-identifier, type: number}, bmi: {role: sensitive, type: number}, "
-        "n: {role: other, type: number, missing-values: ['?']}, zip: {role: other}}, require: [k-anonymity: 5]}"
+        "{attributes: {age: {role: quasi-identifier, type: number}, "
+        "bmi: {role: sensitive, type: number, passes: unique}, "
+        "n: {role: other, type: number, missing-values: ['?'], passes: unique}, "
+        "zip: {role: other, passes: unique}}, require: [k-anonymity: 5]}"
     )
     release = sf.publish(path, policy, engine=engine)
     table = release.table

@@ -50,6 +50,48 @@ def test_rows_that_do_not_fit_are_looked_at_alike(tmp_path, name):
     assert found == {"id": count_naively(rows(), 3)}
 
 
+ILL = Policy.parse(
+    "{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}, ill: {role: sensitive}}, "
+    "require: [k-anonymity: 2, entropy-diversity: {l: 1.5, of: ill}]}"
+)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+def test_people_who_share_must_differ_and_rows_that_share_nothing_need_not(tmp_path, memory):
+    """Group 1: both who have two rows are ill with u. Group 2: they differ. Group 3: no rows share one."""
+    rows = pa.table(
+        {
+            "age": ["1"] * 6 + ["2"] * 6 + ["3"] * 2,
+            "id": ["a", "a", "b", "b", "c", "d", "e", "e", "f", "f", "g", "h", "i", "j"],
+            "ill": ["u", "u", "u", "u", "v", "w", "u", "v", "v", "v", "v", "w", "u", "u"],
+        }
+    )
+    write_table(rows, tmp_path / "rows.parquet")
+    found = find_linked(open_table(tmp_path / "rows.parquet", lazy=True), ILL, memory, tmp_path)
+    assert found == {"id": Linked(0, 1, 0)}
+
+
+TWO = Policy.parse(
+    "{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}, case: {role: pseudonym}}, "
+    "require: [k-anonymity: 2]}"
+)
+
+
+@pytest.mark.parametrize("memory", [1 << 30, 1])
+def test_rows_of_two_columns_share_none_in_one_group(tmp_path, memory):
+    shared = {
+        "age": ["1"] * 4 + ["2"] * 4,
+        "id": ["a", "a", "b", "b", "c", "c", "d", "d"],
+        "case": ["p", "p", "q", "q", "r", "s", "t", "u"],
+    }
+    write_table(pa.table(shared), tmp_path / "rows.parquet")
+    found = find_linked(open_table(tmp_path / "rows.parquet", lazy=True), TWO, memory, tmp_path)
+    assert found == {"id": Linked(0, 0, 0), "case": Linked(0, 0, 1)}
+    failed = [check for check in check_linked(found) if not check.passed]
+    assert [check.detail for check in failed] == ["1 group fails"]
+    assert failed[0].claim == "where rows share a pseudonym of 'case', they share none of a column before it"
+
+
 def test_nothing_is_looked_at_where_nothing_is_required(tmp_path):
     free = Policy.parse("{attributes: {age: {role: quasi-identifier}, id: {role: pseudonym}}, require: []}")
     assert find_linked(open_table(rows()), free, 1 << 30, tmp_path) == {}

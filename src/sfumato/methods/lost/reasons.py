@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.encoding.encoders import encode_people
 from sfumato.errors import number_of
 from sfumato.methods.lost.divisions import POSSIBLE, TOGETHER, TOO_FEW, Runs, find_obstacles
 from sfumato.methods.lost.values import ColumnValues, TreeValues, values_of
@@ -53,8 +54,8 @@ class Part:
 class LostColumn:
     """What a column lost, and why.
 
-    ``rare_rows`` is the share of rows whose value fewer than ``k`` rows of the table have; ``n_rare`` of ``n_values``
-    values are such.
+    ``rare_rows`` is the share of rows whose value fewer than ``k`` rows of the table have, or people if groups count
+    people; ``n_rare`` of ``n_values`` values are such.
     """
 
     name: str
@@ -64,6 +65,7 @@ class LostColumn:
     rare_rows: float
     n_rare: int
     n_values: int
+    counts_people: bool = False
 
     def __str__(self) -> str:
         """A line for the owner."""
@@ -74,6 +76,11 @@ class LostColumn:
         told = f" ({', '.join(why)})" if why else ""
         return f"{self.name} {write_share(self.ncp)}{told}{self.tell_rare(before='; ')}"
 
+    @property
+    def enough(self) -> str:
+        """How many rows or people a value has that is not too rare."""
+        return number_of(self.k, "person", "people") if self.counts_people else number_of(self.k, "row")
+
     def tell_rare(self, *, before: str = "") -> str:
         """How many values are too rare, in words; nothing if none is."""
         if not self.n_rare:
@@ -81,7 +88,7 @@ class LostColumn:
         share = f"{100 * self.rare_rows:.1f}%" if self.rare_rows >= 0.001 else "under 0.1%"
         return (
             f"{before}{self.n_rare:,} of {number_of(self.n_values, 'value')}, with {share} of the rows, "
-            f"{'has' if self.n_rare == 1 else 'have'} fewer than {number_of(self.k, 'row')} in the whole table"
+            f"{'has' if self.n_rare == 1 else 'have'} fewer than {self.enough} in the whole table"
         )
 
 
@@ -134,8 +141,9 @@ def explain_losses(source: Source, policy: Policy, groups: GroupedRows) -> list[
         for item in policy.requirements
         if _needs_more_than_rows(item, policy)
     ]
+    person = None if policy.person is None else encode_people(source, policy.schema[policy.person])[0]
     found = {
-        axis.attribute.name: _explain_column(source, policy, groups, a, k, others)
+        axis.attribute.name: _explain_column(source, policy, groups, a, k, others, person)
         for a, axis in enumerate(groups.axes)
     }
     return [found[name] for name in worst_first({name: column.ncp for name, column in found.items()})]
@@ -153,6 +161,7 @@ def _explain_column(
     a: int,
     k: int,
     others: Sequence[tuple[Requirement, PartStatistics]],
+    person: NDArray[np.uint32] | None,
 ) -> LostColumn:
     axis = groups.axes[a]
     values = values_of(source, policy, axis)
@@ -189,7 +198,7 @@ def _explain_column(
         ),
         Part("wide", sum_up(lost.wide), "because labels are wider than the values under them"),
     ]
-    is_rare = values.count < k
+    is_rare = (values.count if person is None else _count_people(values, person)) < k
     there = values.count > 0
     return LostColumn(
         axis.attribute.name,
@@ -199,7 +208,14 @@ def _explain_column(
         float(values.count[is_rare].sum()) / total,
         int(np.count_nonzero(is_rare & there)),
         int(np.count_nonzero(there)),
+        person is not None,
     )
+
+
+def _count_people(values: ColumnValues, person: NDArray[np.uint32]) -> Ints:
+    """How many people have each value."""
+    pairs = number_combinations([values.of_row, person], in_order=False)
+    return np.bincount(values.of_row[pairs.first_rows()], minlength=len(values.count))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from sfumato.encoding.domain import EXACT_LIMIT, Domain
-from sfumato.encoding.numbers import Sums
 from sfumato.encoding.targets import (
     Cell,
     Columns,
@@ -23,10 +22,9 @@ from sfumato.encoding.targets import (
     Pair,
     Target,
     cell_of,
-    sensitive_column,
     targets_of,
 )
-from sfumato.errors import PolicyError, RequirementUnreachable, number_of
+from sfumato.errors import PolicyError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.information import DIGITS, FIXED_POINT, MOST_ROWS, information_of
 from sfumato.methods.mondrian.kernels.problem import (
@@ -51,13 +49,14 @@ from sfumato.methods.mondrian.kernels.problem import (
     words_of_targets,
 )
 from sfumato.methods.mondrian.prices import chance_of
+from sfumato.methods.people_keys import rows_with_enough_people
+from sfumato.methods.whole_table import check_whole_table, variance_of
 from sfumato.policy import predicate
 from sfumato.policy.kinds import read_exactly
 from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.requirements import (
     DistinctDiversity,
     EntropyDiversity,
-    GroupStats,
     KAnonymity,
     Needs,
     RecursiveDiversity,
@@ -296,20 +295,15 @@ def _information_within(label: Label | Joint, cell: Cell | None, columns: Column
 def _variance_within(number: Number, cell: Cell | None, columns: Columns) -> float:
     """Population variance, within the cells if there are any."""
     if cell is None:
-        return float(_variance_of(columns.sums(number)))
+        return float(variance_of(columns.sums(number)))
     errors = [sums.squared_errors / sums.n for sums in columns.sums_within(number, cell)]
     return math.fsum(errors) / columns.n_rows  # the exact sum, rounded once: the order of cells cannot matter
-
-
-def _variance_of(sums: Sums) -> Fraction:
-    """Population variance, exactly, so that the order of the rows cannot matter."""
-    return Fraction(sums.squared_errors, sums.n**2) if sums.n else Fraction(0)
 
 
 def compile_rules(requirements: Sequence[Requirement], columns: Columns) -> Rules:
     """The rules of all requirements; raises if the whole table, as one group, fails one already."""
     for requirement in requirements:
-        _check_whole_table(requirement, columns)
+        check_whole_table(requirement, columns)
     counted = [Label(item.of) for item in requirements if Needs.VALUES in item.needs and item.of is not None]
     at = {label.name: i for i, label in enumerate(dict.fromkeys(counted))}
     ends = np.cumsum([0, *(len(columns.count(Label(name))) for name in at)]).tolist()
@@ -351,10 +345,8 @@ def _compile_people(requirements: Sequence[Requirement], columns: Columns) -> Pe
     if columns.person is None or not requirements:
         return None
     least = max((item.k for item in requirements if isinstance(item, KAnonymity)), default=1)
-    n_rows = np.sort(columns.count(columns.person))
-    largest = n_rows[len(n_rows) - least + 1 :]
     place = columns.place(columns.person)
-    return People(place, place + 1, least, 1 + int(largest.sum()))
+    return People(place, place + 1, least, rows_with_enough_people(columns.count(columns.person), least))
 
 
 def _compile_closeness(asked: Sequence[tuple[int, TCloseness]], columns: Columns) -> tuple[Table, Table]:
@@ -390,28 +382,6 @@ def _compile_variance(requirement: VarianceDiversity, columns: Columns) -> tuple
     if not scale.is_exact:
         least = (math.sqrt(least) + 0.5) ** 2
     return columns.place(number), least
-
-
-def _check_whole_table(requirement: Requirement, columns: Columns) -> None:
-    groups = _measure_whole_table(requirement, columns)
-    if not requirement.holds(groups)[0]:
-        best = requirement.describe(float(requirement.measure(groups)[0]))
-        if columns.person is not None and requirement.of is None:
-            best = number_of(columns.n_people, "person", "people")
-        raise RequirementUnreachable(requirement, best=best, n_rows=columns.n_rows)
-
-
-def _measure_whole_table(requirement: Requirement, columns: Columns) -> GroupStats:
-    """The statistics of all rows, or people, as one group."""
-    count, column = np.array([columns.n_people]), sensitive_column(requirement)
-    if column is None:
-        return GroupStats(count)
-    if isinstance(column, Label):
-        counts = columns.count_pairs(column)
-        reference = columns.labels[column.name].reference_for(requirement, counts)
-        return GroupStats(counts.sum(keepdims=True), values=counts[None, :], reference=reference)
-    variance = _variance_of(columns.sums_of_pairs(column)) * columns.scale(column).exact_unit ** 2
-    return GroupStats(count, variance=np.array([float(variance)]))
 
 
 # ---- selections ------------------------------------------------------------------------------------

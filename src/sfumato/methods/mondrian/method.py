@@ -10,8 +10,8 @@ from sfumato.engines.memory_plan import MemoryPlan, plan_memory
 from sfumato.engines.protocol import Engine
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.engines.start import scan_table, start_on_table
+from sfumato.methods.better import choose_better
 from sfumato.methods.groups import Outcome, draft_groups, hold_groups, measure_groups
-from sfumato.methods.mondrian.better import choose_better
 from sfumato.methods.mondrian.own_reference import undo_splits
 from sfumato.methods.mondrian.sample import SAMPLE_SEED, choose_sample_size
 from sfumato.methods.mondrian.taken_back import NOTHING_UNDONE

@@ -18,6 +18,7 @@ from sfumato.kernels.spans import NO_VALUE, pack_spans
 from sfumato.methods.mondrian.covers import CodeEnds, find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import Rules
+from sfumato.methods.mondrian.people_counts import AxisParts, PeopleAsker
 from sfumato.methods.mondrian.sample import LeafStatistics
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.policy.document import Policy
@@ -54,24 +55,51 @@ class TreePlaces:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class LeafParts:
+    """The leaves of a tree as parts of its rows; ``place`` is that of each node among the leaves."""
+
+    places: TreePlaces
+    place: Ints
+    n_parts: int
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row."""
+        return self.place[self.places.leaves(rows)]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class LeafPlan:
-    """Gather what pruning must know of the leaves of a tree, which rows are sent down by ``places``."""
+    """Gather what pruning must know of the leaves of a tree, which rows are sent down by ``places``.
+
+    people   who asks for people, if groups count these; None: rows
+    """
 
     nodes: Nodes
     rules: Rules
     places: TreePlaces
+    people: PeopleAsker | None = None
 
     @property
     def n_bytes(self) -> int:
         """Memory of the statistics."""
+        of_people = 0 if self.people is None else self.people.plan(AxisParts.whole()).n_bytes
+        return self._own_bytes + of_people
+
+    @property
+    def _own_bytes(self) -> int:
         return int((self.nodes.axis < 0).sum()) * GroupStatistics.bytes_per_group(self.rules)
 
-    def new(self, _room: int, _spill: Spill | None) -> CountedLeaves:
+    def new(self, room: int, spill: Spill | None) -> CountedLeaves:
         """Statistics of no row yet."""
-        return CountedLeaves(LeafStatistics(self.nodes, self.rules), self.places)
+        statistics = LeafStatistics(self.nodes, self.rules)
+        if self.people is not None:
+            parts = LeafParts(self.places, statistics.place, len(statistics.n_rows))
+            statistics.people = self.people.plan(parts).new(max(room - self._own_bytes, 0), spill)
+        return CountedLeaves(statistics, self.places)
 
     def answer(self, state: CountedLeaves) -> LeafStatistics:
         """The statistics."""
+        state.statistics.settle(self.nodes)
         return state.statistics
 
 
@@ -101,12 +129,16 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SamplePlan:
-    """Draw a sample of some rows by their numbers, which are their last column, and find what covers all of them."""
+    """Draw a sample of some rows by their numbers, which are their last column, and find what covers all of them.
+
+    person   the column of the person, if people are drawn with all their rows; None: rows
+    """
 
     size: int
     seed: int
     n_rows: int
     axes: Axes
+    person: int | None = None
 
     @property
     def n_bytes(self) -> int:
@@ -126,12 +158,15 @@ class SampleState:
     """The state of a ``SamplePlan``."""
 
     def __init__(self, plan: SamplePlan) -> None:
-        self.reservoir = sample_codes(plan.size, plan.seed, plan.n_rows)
+        self.person = plan.person
+        self.reservoir = sample_codes(plan.size, plan.seed, plan.n_rows if plan.person is None else 0)
         self.ends = CodeEnds(len(plan.axes.is_tree))
 
     def add(self, block: Block) -> None:
         """Let some rows take part."""
-        self.reservoir.add_numbered(block.rows[:, :-1], block.rows[:, -1].astype(np.int64))
+        rows, numbers = block.rows[:, :-1], block.rows[:, -1].astype(np.int64)
+        owners = None if self.person is None else rows[:, self.person].astype(np.int64)
+        self.reservoir.add_numbered(rows, numbers, owners)
         self.ends.add(block)
 
     def merge(self, other: SampleState) -> None:

@@ -19,6 +19,12 @@ def count_pair_columns(rules: Rules) -> int:
     return len(sensitive.values) + len(sensitive.variance)
 
 
+def person_column(rules: Rules) -> int | None:
+    """The column that says whose a row is; None if rows count."""
+    people = None if rules.sensitive is None else rules.sensitive.people
+    return None if people is None else people.column
+
+
 SPARSE = 4
 """People are numbered anew if there may be more than so many per row: each has a stamp."""
 

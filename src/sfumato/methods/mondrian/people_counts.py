@@ -1,9 +1,6 @@
-"""People of parts of a node, counted where its rows are not at hand.
+"""People of parts of a node, counted by keys where its rows are not at hand (``people_keys``).
 
-Rows are counted by keys: a number for each person, or pair of person and value, with the part behind it. Keys that were
-met in several blocks are one key once states are merged, so blocks may divide a person's rows as they like, and lie on
-any machine. Parts may be joined afterwards: whoever is in several of them is still one person. A plan answers with what
-these keys tell of the parts, so that they can stay where they were merged.
+A plan answers with what these keys tell of the parts, so that they can stay where they were merged.
 """
 
 from __future__ import annotations
@@ -12,30 +9,39 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.engines.local import share_room
-from sfumato.engines.met_keys import MetKeys
+from sfumato.engines.memory_plan import share_room
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.methods.mondrian.allowances import pays
 from sfumato.methods.mondrian.kernels.problem import Leaving, Rules, SensitiveRules, table, work_of
 from sfumato.methods.mondrian.kernels.statistics import fill_holds
+from sfumato.methods.people_keys import BYTES_PER_KEY, PeopleKeys
 from sfumato.table.combinations import LARGEST_KEY
 from sfumato.table.spill import Spill
 
+Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-BYTES_PER_KEY = 16
-"""Memory for the key of a row."""
-
 MORE_AT_ONCE, MOST_AT_ONCE = 8, 64
 """One candidate is counted first, then eight times as many each time that none of them is allowable."""
+
+
+class Parts(Protocol):
+    """Parts of a node, numbered from 0."""
+
+    @property
+    def n_parts(self) -> int:
+        """How many there are."""
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row, -1: in none that is asked for."""
 
 
 class AxisParts(NamedTuple):
@@ -48,6 +54,10 @@ class AxisParts(NamedTuple):
     @property
     def n_parts(self) -> int:
         return int(self.part.max(initial=0)) + 1
+
+    def of(self, rows: Codes) -> Ints:
+        """The part of each row."""
+        return self.part[np.searchsorted(self.edges, rows[:, self.axis], side="left")]
 
     @classmethod
     def whole(cls) -> AxisParts:
@@ -66,7 +76,7 @@ class PeoplePlan:
     rules: Rules
     greatest: Sequence[int]
     n_rows: int
-    asked: Sequence[AxisParts]
+    asked: Sequence[Parts]
 
     @property
     def n_bytes(self) -> int:
@@ -90,20 +100,25 @@ class PeoplePlan:
     @property
     def key_ends(self) -> list[int]:
         """One more than the greatest key, of each of the ``columns`` for each of the parts that are asked for."""
-        sensitive = self.rules.sensitive
-        assert sensitive is not None
-        assert sensitive.people is not None
-        n_people = int(self.greatest[sensitive.people.column]) + 1
-        ends = [
-            n_people * self.n_codes(column) * parts.n_parts
-            for parts, column in product(self.asked, self.columns)
-        ]
+        ends = [n * parts.n_parts for parts, n in product(self.asked, self.n_units)]
         if max(ends) >= LARGEST_KEY:
             raise InputError(
-                f"{n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
+                f"{self.n_people:,} people with so many different sensitive numbers cannot be told apart; publish fewer "
                 "people, or round the numbers."
             )
         return ends
+
+    @property
+    def n_units(self) -> list[int]:
+        """How many different people, or pairs of person and value, there may be: of each of the ``columns``."""
+        return [self.n_people * self.n_codes(column) for column in self.columns]
+
+    @property
+    def n_people(self) -> int:
+        sensitive = self.rules.sensitive
+        assert sensitive is not None
+        assert sensitive.people is not None
+        return int(self.greatest[sensitive.people.column]) + 1
 
     def new(self, room: int, spill: Spill | None) -> PeopleStatistics:
         """Nobody yet."""
@@ -201,22 +216,24 @@ class PeopleStatistics:
         self.sensitive, self.people = sensitive, sensitive.people
         ends = plan.key_ends
         wanted = [plan.bytes_of(end) for end in ends]
-        rooms = map(min, share_room(wanted, room), wanted)
-        keys = iter([MetKeys(end, room=own, spill=spill) for end, own in zip(ends, rooms, strict=True)])
-        self.keys = [[next(keys) for _ in plan.columns] for _ in plan.asked]
+        rooms = iter(map(min, share_room(wanted, room), wanted))
+        self.keys = [
+            [PeopleKeys(n, parts.n_parts, room=next(rooms), spill=spill) for n in plan.n_units]
+            for parts in plan.asked
+        ]
 
     def add(self, block: Block) -> None:
         """Add some rows of the node."""
         rows = block.rows
         person = rows[:, self.people.column].astype(np.int64)
         for parts, keys in zip(self.plan.asked, self.keys, strict=True):
-            part = parts.part[np.searchsorted(parts.edges, rows[:, parts.axis], side="left")]
+            part = parts.of(rows)
             chosen = np.flatnonzero(part >= 0)
             for column, own in zip(self.plan.columns, keys, strict=True):
                 unit = person[chosen]
                 if column is not None:
                     unit = unit * self.plan.n_codes(column) + rows[chosen, column]
-                own.add((unit * parts.n_parts + part[chosen]).astype(np.uint64))
+                own.add(unit, part[chosen])
 
     def merge(self, other: PeopleStatistics) -> None:
         """Add the rows of another state."""
@@ -235,42 +252,25 @@ class PeopleStatistics:
 
         group_of   joins parts to groups, -1: none; None: each is one
         """
-        parts, keys = self.plan.asked[number], self.keys[number]
-        n = parts.n_parts if group_of is None else int(group_of.max(initial=0)) + 1
+        people, *others = self.keys[number]
+        n_people = people.count(group_of)
+        n = len(n_people)
         found = PartsOfPeople(
-            np.zeros(n, dtype=np.int64),
+            n_people,
             np.zeros((n, self.sensitive.n_values), dtype=np.int64),
             np.zeros((n, len(self.sensitive.variance), 4), dtype=np.int64),
         )
         n_values = len(self.sensitive.values)
-        for place, (column, own) in enumerate(zip(self.plan.columns, keys, strict=True)):
-            for group, code in self._walk(own, group_of, parts.n_parts, self.plan.n_codes(column)):
-                if column is None:
-                    found.n_people[:] += np.bincount(group, minlength=n)
-                elif place <= n_values:
-                    start = int(self.sensitive.values["start"][place - 1])
-                    np.add.at(found.values, (group, start + code), 1)
+        columns = self.plan.columns[1:]
+        for s, own in enumerate(others):
+            n_codes = self.plan.n_codes(columns[s])
+            for group, pair in own.walk(group_of):
+                code = pair % n_codes
+                if s < n_values:
+                    np.add.at(found.values, (group, int(self.sensitive.values["start"][s]) + code), 1)
                 else:
-                    _add_moments(found.moments[:, place - 1 - n_values], group, code)
+                    _add_moments(found.moments[:, s - n_values], group, code)
         return found
-
-    @staticmethod
-    def _walk(
-        keys: MetKeys, group_of: Ints | None, n_parts: int, n_codes: int
-    ) -> Iterator[tuple[Ints, Ints]]:
-        """The group and the code of each person, or pair, some at a time: once in each group."""
-        for some in keys.chunks(together=n_parts):
-            unit, part = np.divmod(some.astype(np.int64), n_parts)
-            if group_of is None:
-                yield part, unit % n_codes
-                continue
-            group = group_of[part]
-            unit, group = unit[group >= 0], group[group >= 0]
-            is_new = np.ones(len(unit), dtype=np.bool_)
-            order = np.lexsort((group, unit))
-            unit, group = unit[order], group[order]
-            is_new[1:] = (unit[1:] != unit[:-1]) | (group[1:] != group[:-1])
-            yield group[is_new], unit[is_new] % n_codes
 
 
 def _add_moments(moments: Ints, group: Ints, code: Ints) -> None:
@@ -389,7 +389,7 @@ class PeopleAsker:
         asked = [one.parts for one in some if one.parts is not None]
         return FirstPlan(self.rules, self.greatest, self.n_rows, asked, some, self.most_people)
 
-    def plan(self, asked: AxisParts) -> PeoplePlan:
+    def plan(self, asked: Parts) -> PeoplePlan:
         """Count the people in these parts."""
         return PeoplePlan(self.rules, self.greatest, self.n_rows, [asked])
 

@@ -18,10 +18,10 @@ from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
-from sfumato.methods.mondrian.own_error import ErrorMeter
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.subtree import make_leaf, name_no_others
 from sfumato.methods.mondrian.taken_back import NO_SPLIT, TakenBack, keep_whole
+from sfumato.methods.own_error import ErrorMeter
 from sfumato.methods.people import ReachedFigures
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.splits import RecodingPlan

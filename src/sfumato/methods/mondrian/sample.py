@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.engines.protocol import Block
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
@@ -33,6 +34,8 @@ from sfumato.methods.mondrian.kernels.trim import (
 )
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower, range_of_codes
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.people import person_column
+from sfumato.methods.mondrian.people_counts import PeopleStatistics
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample_tests import rules_on_sample
 from sfumato.methods.mondrian.statistics import GroupStatistics
@@ -56,7 +59,7 @@ def optimistic_problem(
     N: int,  # noqa: N803 - the paper's letter
     options: MondrianOptions,
 ) -> SplitProblem:
-    """The same problem for n of N rows: a split is made if the tests of ``sample_tests`` say so."""
+    """The same problem for n of N rows, or people: a split is made if the tests of ``sample_tests`` say so."""
     rules = rules_on_sample(
         problem.rules, problem.axes, n_sample=n, n_rows=N, alpha=options.alpha, tests=options.tests
     )
@@ -80,7 +83,7 @@ def grow_on_sample(
     progress: RowCounter = lambda _: None,
 ) -> Nodes:
     """The partition tree of a sample, (n, axes and extra columns); start and end of a node count its rows."""
-    grower = TreeGrower(rows, len(problem.axes.is_tree), threads=threads)
+    grower = TreeGrower(rows, len(problem.axes.is_tree), rules=problem.rules, threads=threads)
     own = replace(range_of_codes(grower.rows, problem.axes), cover=known.cover, region=known.region)
     if problem.loss is not None:  # the ends of the box, not those of the rows
         own = known
@@ -196,14 +199,22 @@ def complete(nodes: Nodes, axes: Axes) -> Nodes:
 
 
 class LeafStatistics:
-    """What pruning must know of the leaves of a tree."""
+    """What pruning must know of the leaves of a tree.
+
+    Rows of leaves add up. Where people count, they do not, for whoever is in two leaves is one: ``people`` are counted by
+    keys until ``settle`` finds, level by level, which nodes would hold.
+    """
 
     def __init__(self, nodes: Nodes, rules: Rules) -> None:
-        leaves = np.flatnonzero(nodes.axis < 0)
-        self.place = np.full(len(nodes.axis), -1, dtype=np.int64)
-        """Where a node stands among the leaves, -1 if it is none."""
-        self.place[leaves] = np.arange(len(leaves))
-        self.groups = GroupStatistics(len(leaves), rules)
+        self.rules = rules
+        is_leaf = nodes.axis < 0
+        self.place = np.where(is_leaf, _first_leaves(nodes), -1)
+        """Where a node stands among the leaves, as they follow each other, -1 if it is none."""
+        of_people = person_column(rules) is not None
+        self.groups = GroupStatistics(int(is_leaf.sum()), Rules(1, 1, None) if of_people else rules)
+        self.people: PeopleStatistics | None = None
+        self._holds: Flags | None = None
+        """Of each node, where people count: would it satisfy the requirement as one group?"""
 
     @property
     def n_rows(self) -> Ints:
@@ -213,19 +224,62 @@ class LeafStatistics:
     def add(self, rows: NDArray[np.uint32], leaf: Ints) -> None:
         """Some rows of the population, (n, axes and extra columns), and the number of each one's leaf."""
         self.groups.add(rows, self.place[leaf])
+        if self.people is not None:
+            self.people.add(Block(rows, None))
 
     def merge(self, other: LeafStatistics) -> None:
         """The rows of another part of the population."""
         self.groups.merge(other.groups)
+        if self.people is not None and other.people is not None:
+            self.people.merge(other.people)
 
     def find_failing(self) -> Ints:
         """The leaves, by their numbers as nodes, that have rows and do not satisfy the requirement."""
         leaves = np.flatnonzero(self.place >= 0)
-        return leaves[~self.groups.hold() & (self.n_rows > 0)]
+        holds = self.groups.hold()[self.place[leaves]] if self._holds is None else self._holds[leaves]
+        return leaves[~holds & (self.n_rows[self.place[leaves]] > 0)]
 
-    def hold_as_one(self, leaves: list[int]) -> bool:
-        """Would these leaves satisfy the requirement if they were one? Without any row, they would."""
-        return self.groups.hold_as_one(self.place[leaves])
+    def holds_as_one(self, nodes: Nodes, node: int) -> bool:
+        """Would the leaves below a node satisfy the requirement if they were one? Without any row, they would."""
+        if self._holds is None:
+            return self.groups.hold_as_one(self.place[list_leaves(nodes, node)])
+        return bool(self._holds[node])
+
+    def settle(self, nodes: Nodes) -> None:
+        """All rows have been added: find which nodes would hold by their people, and let go of these."""
+        people, self.people = self.people, None
+        if people is not None:
+            self._holds = _find_holding(nodes, people)
+            people.discard()
+
+
+def _find_holding(nodes: Nodes, people: PeopleStatistics) -> Flags:
+    """Would each node satisfy the requirement as one group? The leaves below those of a level are joined to groups.
+
+    people   counted in the leaves, in the order in which they follow each other
+    """
+    parent, first = find_parents(nodes), _first_leaves(nodes)
+    height = np.empty(len(parent), dtype=np.int64)
+    fill_heights(parent, height)
+    leaves = np.flatnonzero(nodes.axis < 0)
+    above = leaves[np.argsort(first[leaves])]
+    out = np.empty(len(height), dtype=np.bool_)
+    for level in range(int(height.max()), -1, -1):
+        here = np.flatnonzero(height == level)
+        here = here[np.argsort(first[here])]
+        group = np.full(len(height), -1, dtype=np.int64)
+        group[here] = np.arange(len(here))
+        told = people.describe(0, group[above])
+        out[here] = told.hold(people.plan.rules) | (told.n_people == 0)
+        above = np.where(height[above] == level, parent[above], above)
+    return out
+
+
+def _first_leaves(nodes: Nodes) -> Ints:
+    """The first leaf below each node, as leaves follow each other from 0 on."""
+    n_leaves = (nodes.axis < 0).astype(np.int64)
+    add_to_parents(find_parents(nodes), n_leaves)
+    return _find_starts(nodes, n_leaves)
 
 
 class PrunedTree(NamedTuple):
@@ -251,7 +305,7 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
     If a leaf violates it, all leaves below its parent are merged; if they still do, all below the grandparent,
     and so on [LDR08, section 5.2 and Figure 15]. Leaves without rows are dropped.
     """
-    if len(statistics.groups.rules.tests):
+    if len(statistics.rules.tests):
         raise InternalError("Pruning goes by the definitions, not by tests on a sample.")
     parent = find_parents(nodes)
     is_split = nodes.axis >= 0
@@ -264,7 +318,7 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
             continue
         is_undone[_list_below(nodes, is_split, node)] = True
         is_split[node] = False
-        if node > 0 and not statistics.hold_as_one(list_leaves(nodes, node)):
+        if node > 0 and not statistics.holds_as_one(nodes, node):
             heapq.heappush(waiting, -int(parent[node]))
     place = statistics.place
     n_rows = np.where(place >= 0, statistics.n_rows[place], 0)

@@ -48,6 +48,10 @@ The division by m, which the paper makes, is on the safe side.
 The level is that of one candidate. A search that tries many thresholds errs more often than that; whatever slips
 through is undone by pruning. The tests save work, they promise nothing.
 
+**People.** Where groups count people, a sample is of people with all their rows, n and N are people, and k-anonymity is
+tested as above, of two parts whatever their number. The units of the other tests are pairs of a person and a value,
+and those of one person are not independent draws: there they are rules of thumb, all of them.
+
 If the sample is all rows, n = N, the definitions hold as they stand. Without ``tests`` they are applied to the sample,
 and k is k n / N: what the paper calls naive.
 """
@@ -55,6 +59,7 @@ and k is k n / N: what the paper calls naive.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import NormalDist
 
 import numpy as np
@@ -71,6 +76,7 @@ from sfumato.methods.mondrian.kernels.problem import (
     NORMAL,
     QUANTILES,
     RATES_PER_OCTAVE,
+    People,
     Rules,
     SensitiveRules,
 )
@@ -84,7 +90,7 @@ N_RATES = (HIGHEST_RATE - LOWEST_RATE) * RATES_PER_OCTAVE + 1
 def rules_on_sample(
     rules: Rules, axes: Axes, *, n_sample: int, n_rows: int, alpha: float = 0.05, tests: bool = True
 ) -> Rules:
-    """The rules with which a tree is grown on ``n_sample`` of ``n_rows`` rows."""
+    """The rules with which a tree is grown on ``n_sample`` of ``n_rows`` rows, or people where these count."""
     if n_sample >= n_rows:
         return rules
     floor = rules.diverse_rows
@@ -96,7 +102,8 @@ def rules_on_sample(
     if not tests:
         lines[LEAST_ROWS, : len(n_parts)] = least = max(-(-k * n_sample // n_rows), floor)
         if sensitive is not None:
-            sensitive = sensitive._replace(tests=lines)
+            people = _people_on_sample(sensitive.people, lambda k: -(-k * n_sample // n_rows))
+            sensitive = sensitive._replace(tests=lines, people=people)
         return rules._replace(least_rows=least, tests=lines, sensitive=sensitive)
     for at, m in enumerate(n_parts.tolist()):
         chance = alpha / m
@@ -105,8 +112,19 @@ def rules_on_sample(
         lines[[LEAST_ROWS, CHANCE, NORMAL, DOUBT], at] = least, chance, z, math.log(2 / chance)
     if sensitive is not None:
         _fill_tests(sensitive, lines, n_rows)
-        sensitive = sensitive._replace(tests=lines, correction=1 - n_sample / n_rows)
+        z = float(lines[NORMAL, 2])
+        people = _people_on_sample(
+            sensitive.people, lambda k: least_rows(k, n_sample=n_sample, n_rows=n_rows, z=z)
+        )
+        sensitive = sensitive._replace(tests=lines, correction=1 - n_sample / n_rows, people=people)
     return rules._replace(least_rows=int(lines[LEAST_ROWS, 2]), tests=lines, sensitive=sensitive)
+
+
+def _people_on_sample(people: People | None, on_sample: Callable[[int], int]) -> People | None:
+    """How people of a sample are counted, if ``on_sample`` of them stand for k of all."""
+    if people is None or people.least <= 1:
+        return people
+    return people._replace(least=on_sample(people.least))  # rows that are enough for k are enough for fewer
 
 
 def _fill_tests(rules: SensitiveRules, lines: Floats, n_rows: int) -> None:

@@ -39,7 +39,6 @@ from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.mondrian.own_reference import Comparison
 from sfumato.methods.mondrian.passes import (
     ColumnPlan,
@@ -49,6 +48,7 @@ from sfumato.methods.mondrian.passes import (
     SummaryPlan,
     TreePlaces,
 )
+from sfumato.methods.mondrian.people import person_column
 from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
 from sfumato.methods.mondrian.problem import problem_of
@@ -74,6 +74,7 @@ from sfumato.methods.mondrian.subtree import (
 )
 from sfumato.methods.mondrian.taken_back import NO_SPLIT, NOTHING_UNDONE, Undone, way_of
 from sfumato.methods.mondrian.tree_top import TreeTop
+from sfumato.methods.own_error import ErrorMeter, ErrorPlan
 from sfumato.methods.people import NOBODY, PeopleMeter, ReachedFigures
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
@@ -81,7 +82,7 @@ from sfumato.progress import Progress, no_progress
 from sfumato.randomness import Random
 from sfumato.recoding.splits import RecodingPlan, count_splits, split_cells
 from sfumato.recoding.statistics import OneGroup
-from sfumato.table.spill import size_of
+from sfumato.table.spill import size_to_ask_for
 
 Codes = NDArray[np.uint32]
 Ints = NDArray[np.int64]
@@ -233,11 +234,14 @@ class TreeRun:
 
     def _check_room(self, rows: Rows) -> None:
         """Raise if there is no room for the list of these rows: with less memory, boxes would be others."""
-        room, row_bytes = self.room, self.room.row_bytes + list_bytes(len(self.problem.domains))
-        if self.refines and room.rows < UNLIMITED and rows.n_rows * row_bytes > room.rows * room.row_bytes:
+        if not self.refines or self.room.rows == UNLIMITED:
+            return
+        n_bytes = rows.n_rows * (self.room.row_bytes + list_bytes(len(self.problem.domains)))
+        n_fitting = -(-n_bytes // self.room.row_bytes)  # rows that fit without a list where these fit with it
+        if n_fitting > self.room.rows:
             raise InputError(
-                f"A list of cells (refine) needs {number_of(rows.n_rows, 'row')} in memory at once, about "
-                f"{size_of(rows.n_rows * row_bytes)}; allow more --memory, or say refine: none."
+                f"A list of cells (refine) needs {number_of(rows.n_rows, 'row')} in memory at once; allow at least "
+                f"{size_to_ask_for(n_fitting * self.room.row_bytes)} of --memory, or say refine: none."
             )
 
     # -- Rothko-T ----------------------------------------------------------------------------------
@@ -404,6 +408,9 @@ class TreeRun:
         sample = self.table.take_sample(size) if level == 0 else None  # the first pass may have drawn one
         if sample is None:
             sample = self._draw_sample(leaf, rows, size, level)
+        if len(sample) == 0:  # one person has more rows than that
+            yield from self._fall_back(leaf, rows, level)
+            return
         nodes = self._grow_on_sample(leaf, rows, sample)
         if len(nodes.axis) == 1:
             yield from self._fall_back(leaf, rows, level)
@@ -412,7 +419,8 @@ class TreeRun:
         del sample
         ranges = plan_files(nodes, (nodes.end - nodes.start) * rows_per_sampled, FILL * self.max_rows)
         places = TreePlaces(Descent(nodes, self.problem.axes), ranges.first, ranges.n_files)
-        leaves = Asked([LeafPlan(nodes, self.problem.rules, places)])
+        people = self._criteria.people(rows.n_rows)
+        leaves = Asked([LeafPlan(nodes, self.problem.rules, places, people)])
         parts, (statistics,) = self.engine.divide(rows, places, also=leaves, stage="dividing")
         pruned = prune(nodes, statistics)
         self.counters.pruned += pruned.n_pruned
@@ -432,14 +440,18 @@ class TreeRun:
     def _draw_sample(self, leaf: Leaf, rows: Rows, size: int, level: int) -> Codes:
         """Draw a sample; the same pass finds the hierarchy nodes that cover all rows of the leaf."""
         seed = seed_of_part(self.sampling, rows.n_rows if level else 0)
-        plan = SamplePlan(size, seed, rows.n_rows, self.problem.axes)
+        plan = SamplePlan(size, seed, rows.n_rows, self.problem.axes, person_column(self.problem.rules))
         (drawn,) = self.engine.gather(rows, Asked([plan]), stage="sampling")
         leaf.known = leaf.known.with_covers(self.problem.axes, drawn.covers)
         return drawn.sample
 
     def _grow_on_sample(self, leaf: Leaf, rows: Rows, sample: Codes) -> Nodes:
         """The tree of high-confidence splits, as large as memory allows."""
-        problem = optimistic_problem(self.problem, n=len(sample), N=rows.n_rows, options=self.options)
+        n, person = len(sample), person_column(self.problem.rules)
+        if person is not None:
+            n = len(np.unique(sample[:, person]))
+        n_all = n * rows.n_rows // len(sample)  # rows, or about as many people
+        problem = optimistic_problem(self.problem, n=n, N=n_all, options=self.options)
         self.progress("splitting a sample", 0, 1)
         grown = grow_on_sample(sample, problem, leaf.known, threads=self.engine.threads)
         limits = TreeLimits(

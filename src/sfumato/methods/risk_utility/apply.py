@@ -69,7 +69,7 @@ def generalize_rows(
     )
     rules = replace(rules, schema=Schema(known))
     method = rules.options_for(RiskUtilityOptions)
-    found = encode_tables(source, rules.schema, method, side.source)
+    found = encode_tables(source, rules.schema, method, side.source, rules.person)
     optimum = optimize(found.problem, method, engine=start_engine(Resources(threads)), progress=progress)
     return publish_rows(source, rules, found, optimum.solution.levels)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.cells import cells_by_value, values_of
 from sfumato.encoding.domain import Codes, TreeDomain
-from sfumato.encoding.encoders import codes_in, tree_domain
+from sfumato.encoding.encoders import PersonEncoder, codes_in, tree_domain
 from sfumato.encoding.extent import Extent, with_bounds
 from sfumato.errors import InputError, PolicyError, TableError, number_of, of_side_table
 from sfumato.methods.risk_utility.problem import GREATEST_COUNT, LatticeProblem, MostUtility, problem_of
@@ -40,6 +41,7 @@ from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 MOST_POINTS = 1 << 16
 """Values of a number without a hierarchy that are leaves of one; where there are more, intervals are."""
@@ -145,9 +147,15 @@ def _round_number(least: float) -> Decimal:
 
 
 def encode_tables(
-    source: Source, schema: Schema, options: RiskUtilityOptions, side: Source | None = None
+    source: Source,
+    schema: Schema,
+    options: RiskUtilityOptions,
+    side: Source | None = None,
+    unit: str | None = None,
 ) -> Encoded:
     """The problem of a table: rows, side table, utilities and weights.
+
+    ``unit`` is the column of the person that a row is about: people of the side table are counted, if it is there.
 
     ``schema`` need not be closed. In code, utilities and personal factors may be functions.
     """
@@ -168,11 +176,23 @@ def encode_tables(
         weights=options.weights,
         floor=float(options.floor),
         factor=factor,
+        person=_people_of(side or source, unit, schema, is_side=side is not None),
     )
     _check_divisors(problem, options)
     _check_reachable(problem, options)
     _check_limit(problem, options)
     return Encoded(schema, tuple(domains), problem)
+
+
+def _people_of(source: Source, unit: str | None, schema: Schema, *, is_side: bool) -> Ints | None:
+    """Whose each row of the side table is; None if rows count, or the side table does not say."""
+    if unit is None or unit not in source.names:
+        return None
+    with of_side_table() if is_side else nullcontext():
+        people, cells = PersonEncoder(schema[unit]), source.column(unit).combine_chunks()
+        people.observe(cells, 0)
+        people.finish()
+        return people.codes(cells).astype(np.int64)
 
 
 def check_side(schema: Schema, side: Source | None) -> None:

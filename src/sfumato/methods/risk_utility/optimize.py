@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from sfumato.engines.protocol import Engine, Loaded
-from sfumato.errors import InputError, InternalError
+from sfumato.errors import InputError, InternalError, number_of
 from sfumato.methods.risk_utility.optimizers import branch, exact, probing
 from sfumato.methods.risk_utility.optimizers.tuples import fits_any_rows
 from sfumato.methods.risk_utility.paper import approximation, genetic, lagrangian
@@ -140,9 +140,20 @@ def optimize(
 ) -> Optimum:
     """The generalization of every row that is best by the objective of the options."""
     objective = objective_of(options)
+    _check_adds_up(problem, options.optimizer)
     choice = _choose_printed(problem, options) or choose_optimizer(problem, objective, options.optimizer)
     found = choice.solve(problem, objective, engine=engine, progress=progress)
     return Optimum(found, choice.optimizer, choice.reason)
+
+
+def _check_adds_up(problem: LatticeProblem, asked: str) -> None:
+    """Raise if people have several rows, which only the cube can count, and another optimizer is asked for."""
+    if asked not in (AUTO, EXACT) and problem.people is not None and problem.people.n_several:
+        n_people = number_of(problem.people.n_several, "person", "people")
+        raise InputError(
+            f"optimizer: {asked} adds up rows, and {n_people} of the side table have several different ones, so that "
+            "people do not add up; say optimizer: auto, or unit: row."
+        )
 
 
 def _choose_printed(problem: LatticeProblem, options: RiskUtilityOptions) -> OptimizerChoice | None:
@@ -199,6 +210,13 @@ def choose_optimizer(
                 "say optimizer: auto, or give fewer quasi-identifiers."
             )
         return OptimizerChoice(EXACT, EXACT, "as asked")
+    if problem.people is not None and problem.people.n_several:
+        if n_tuples > ENDLESS:
+            raise InputError(
+                f"Only a cube of all generalizations counts people with several different rows, and {why}; "
+                "give fewer quasi-identifiers, or say unit: row."
+            )
+        return OptimizerChoice(EXACT, EXACT, f"{why}, and people with several rows do not add up elsewhere")
     if n_tuples <= AFFORDABLE:
         return OptimizerChoice(EXACT, EXACT, f"{why}, which is affordable")
     if isinstance(objective, Lagrangian):

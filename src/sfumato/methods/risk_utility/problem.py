@@ -29,12 +29,14 @@ from sfumato.encoding.domain import Codes, TreeDomain
 from sfumato.errors import InternalError, PolicyError
 from sfumato.methods.risk_utility import model
 from sfumato.methods.risk_utility.kernels.lattice import (
+    Joins,
     Lattice,
     LatticeMeasures,
     SideRows,
     TableRows,
     fill_measures,
 )
+from sfumato.methods.risk_utility.people import SidePeople, count_people
 from sfumato.policy.options.risk_utility import (
     LAGRANGIAN,
     MOST_UTILITY,
@@ -146,6 +148,8 @@ class LatticeProblem:
     weight_unit: float
     factor: Floats  # (rows, columns or none)
     number: Ints  # (rows,)
+    people: SidePeople | None = None
+    """Those of the side table, if they count; ``side_count`` then counts them, too."""
 
     @property
     def n(self) -> int:
@@ -157,8 +161,15 @@ class LatticeProblem:
 
     @property
     def n_side(self) -> int:
-        """Rows of the side table, all of them."""
-        return int(self.side_count.sum())
+        """Rows of the side table, or people: all of them."""
+        return int(self.side_count.sum()) if self.people is None else self.people.n
+
+    @property
+    def joins(self) -> Joins:
+        """What else is counted beside the rows of the side table, since people do not add up."""
+        if self.people is None:
+            return Joins(np.zeros((0, self.n_columns), dtype=np.int32), np.zeros(0, dtype=np.int64))
+        return self.people.joins
 
     @property
     def is_personal(self) -> bool:
@@ -268,7 +279,8 @@ class LatticeProblem:
     def measure(self, which: Ints, levels: Levels) -> LatticeMeasures:
         """What generalizations of some rows cover, weigh and tell, by looking at the whole side table."""
         out = LatticeMeasures(*(np.empty(len(which), dtype=np.int64) for _ in LatticeMeasures._fields))
-        fill_measures(self.lattice, self.table_rows, SideRows(self.side, self.side_count), which, levels, out)
+        side = SideRows(self.side, self.side_count)
+        fill_measures(self.lattice, self.table_rows, side, self.joins, which, levels, out)
         return out
 
     def solution(self, levels: Levels, *, which: Ints | None = None, is_proved: Any = False) -> Solution:
@@ -461,8 +473,11 @@ def problem_of(
     weights: Weights = Weights(),  # noqa: B008 - frozen
     floor: float = 0.0,
     factor: Floats | None = None,
+    person: Ints | None = None,
 ) -> LatticeProblem:
     """The problem of rows of codes (rows, columns); without a ``side`` table they are their own.
+
+    ``person`` is whose each row of the side table is, if people count.
 
     ``factor`` (rows, columns) are personal factors of the weights: then no two rows are alike. They are divided by a
     power of 2, so that none is above 1, and the unit of weight is multiplied by it.
@@ -472,6 +487,10 @@ def problem_of(
     weight_unit *= scale
     distinct, at, count = distinct_rows(codes)
     others, others_count = (distinct, count) if side is None else distinct_rows(side)[::2]
+    people = None
+    if person is not None:
+        people = count_people(codes if side is None else side, person, lattice)
+        others, others_count = people.rows, people.n_alike
     if int(others_count.sum()) >= GREATEST_COUNT:
         raise InternalError("The side table has more rows than risks can be compared with.")
     own = np.zeros(len(distinct), dtype=np.int64) if side is None else _find_lacking(distinct, others)
@@ -482,6 +501,7 @@ def problem_of(
     return LatticeProblem(
         lattice, distinct, at, others, others_count, own, floor_, utility_unit, weight_unit,
         np.ascontiguousarray(factor / scale, dtype=np.float64), np.arange(len(distinct)),
+        people,
     )  # fmt: skip
 
 

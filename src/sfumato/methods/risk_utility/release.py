@@ -96,7 +96,7 @@ def generalize_table(
     policy = close_policy(policy, source, other)
     check_names(policy)
     options = policy.options_for(RiskUtilityOptions)
-    found = encode_tables(source, policy.schema, options, other)
+    found = encode_tables(source, policy.schema, options, other, policy.person)
     if options.private is not None:
         return _draw_as_printed(source, policy, options.private, found, random, progress)
     optimum = optimize(found.problem, options, engine=start_engine(chosen), progress=progress)
@@ -187,7 +187,8 @@ def figures_of(problem: LatticeProblem, optimum: Optimum, side: SideTable | None
         "raw": int(n_alike[is_raw].sum()),
         "lacking": int((n_alike * problem.own).sum()),
         "side table": {
-            "rows": problem.n_side,
+            "rows": problem.n_side if problem.people is None else problem.people.n_rows,
+            **({} if problem.people is None else {"people": problem.n_side}),
             "own": side is None,
             "sha256": None if side is None else side.sha256,
         },

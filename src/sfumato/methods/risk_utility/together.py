@@ -54,7 +54,7 @@ def generalize_tables(tables: Sequence[Source], policy: Policy, *, threads: int 
     engine = start_engine(Resources(threads))
     parts = []
     for table in tables:
-        found = encode_tables(table, schema, options, None if table is against else against)
+        found = encode_tables(table, schema, options, None if table is against else against, policy.person)
         parts.append(OwnBoxes(found, optimize(found.problem, options, engine=engine)))
     return parts
 

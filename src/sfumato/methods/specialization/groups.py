@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -21,11 +21,23 @@ from sfumato.encoding.domain import Codes, Domain
 from sfumato.engines.protocol import Asked, Engine, Rows
 from sfumato.errors import InputError
 from sfumato.methods.specialization.gains import CandidateFacts, Gains
+from sfumato.methods.specialization.group_rule import (
+    MOST_AT_ONCE,
+    CellPeople,
+    CheckedParts,
+    CountPeople,
+    GroupRule,
+    Parts,
+)
 from sfumato.methods.specialization.kernels.cuts import GroupSlices, OfferedParts, lower_least, split_groups
 from sfumato.methods.specialization.loop import Candidate, Piece, parts_of
 from sfumato.methods.specialization.mesh import CellCounts, Mesh, MeshPlan, SlicePlan, move_cells, sort_cells
+from sfumato.table.combinations import number_combinations
 
 Ints = NDArray[np.int64]
+
+NOBODY = np.zeros(0, dtype=np.int64)
+"""The places of no rows."""
 
 
 class SpecializedGroups(Protocol):
@@ -36,11 +48,21 @@ class SpecializedGroups(Protocol):
     def offer(self, number: int, candidate: Candidate) -> None:
         """Consider a new candidate."""
 
+    @property
+    def most_at_once(self) -> int:
+        """How many candidates are worth to be tested at once."""
+
     def is_exact(self, number: int) -> bool:
         """Is ``least`` of this candidate the smallest part that it would make of any group?"""
 
     def lower(self, number: int, least: Ints, waiting: Ints, anonymity: int) -> None:
         """Make ``least`` of this candidate exact, and lower that of others that are ``waiting`` as far as is known."""
+
+    def hold(self, asked: Mapping[int, Candidate]) -> Mapping[int, bool]:
+        """Would the groups satisfy the rule with each of these candidates? Only the first must be answered.
+
+        It is one whose ``least`` is exact.
+        """
 
     def take(self, number: int, candidate: Candidate) -> None:
         """Divide the groups that lie in its piece."""
@@ -51,15 +73,24 @@ class HeldGroups:
 
     codes    (axes, n) uint32
     n_codes  of each axis
+    rule     what they must satisfy
+    people   counts people of rows, if the rule does
     weight   (n,) int64: how many rows each stands for; empty: for itself
     group    (n,) the group that each belongs to, numbered from 0; None: all to one
     """
 
     def __init__(
-        self, codes: Codes, n_codes: Sequence[int], *, weight: Ints | None = None, group: Ints | None = None
+        self,
+        codes: Codes,
+        n_codes: Sequence[int],
+        rule: GroupRule,
+        *,
+        people: CountPeople | None = None,
+        weight: Ints | None = None,
+        group: Ints | None = None,
     ) -> None:
         n = codes.shape[1]
-        self.codes = codes
+        self.codes, self.rule, self.people = codes, rule, people
         self.weight = np.zeros(0, dtype=np.int64) if weight is None else weight
         self.order = [np.argsort(column, kind="stable").astype(np.uint32) for column in codes]
         self.below = [
@@ -80,6 +111,18 @@ class HeldGroups:
         touched[: self.n_groups] = np.arange(self.n_groups)
         rows = np.argsort(of_row, kind="stable").astype(np.uint32)
         self.slices = GroupSlices(rows, start, end, of_row, touched)
+        self.is_gone = np.zeros(n if rule.leaves_rows_out else 0, dtype=np.bool_)
+        """Of each row: is its group left out?"""
+        self.n_gone = 0
+        self._checked: dict[Piece, CheckedParts] = {}
+        """What becomes of the parts of candidates that were tested since the groups were divided last."""
+        if rule.leaves_rows_out and self.n_groups > 1:
+            whole = Parts(np.arange(n), of_row, self._add_up(np.arange(n), of_row), NOBODY, 0)
+            self._leave_out(*rule.check_parts([whole], people))
+
+    @property
+    def most_at_once(self) -> int:
+        return 1
 
     def offer(self, number: int, candidate: Candidate) -> None:
         first = self.offered.first[candidate.piece.axis]
@@ -98,9 +141,40 @@ class HeldGroups:
         )
         self.n_touched = 0
 
+    def hold(self, asked: Mapping[int, Candidate]) -> Mapping[int, bool]:
+        found = self.rule.check_parts([self._divide(one) for one in asked.values()], self.people)
+        self._checked |= zip((one.piece for one in asked.values()), found, strict=True)
+        return {number: one.holds(self.rule) for number, one in zip(asked, found, strict=True)}
+
+    def _divide(self, candidate: Candidate) -> Parts:
+        """The parts of the groups that lie in the piece of a candidate."""
+        a = candidate.piece.axis
+        rows = self._rows_in(candidate.piece)
+        gone = np.flatnonzero(self.is_gone)
+        if len(gone):
+            rows = rows[~self.is_gone[rows]]
+        part = self.offered.part[self.offered.first[a] + self.codes[a, rows]]
+        found = number_combinations([self.slices.group[rows], part], in_order=False).number
+        return Parts(rows, found, self._add_up(rows, found), gone, self.n_gone)
+
+    def _add_up(self, rows: NDArray[np.integer], part: Ints) -> Ints:
+        """The rows of each part."""
+        return np.bincount(part, self.weight[rows] if len(self.weight) else None).astype(np.int64)
+
+    def _leave_out(self, found: CheckedParts) -> None:
+        self.is_gone[found.failing()] = True
+        self.n_gone = found.n_rows
+
+    def _rows_in(self, piece: Piece) -> NDArray[np.uint32]:
+        below = [int(self.below[piece.axis][code - 1]) if code else 0 for code in (piece.low, piece.high)]
+        return self.order[piece.axis][slice(*below)]
+
     def take(self, number: int, candidate: Candidate) -> None:  # noqa: ARG002 - it is the one of these parts
         a, piece = candidate.piece.axis, candidate.piece
-        inside = self.order[a][self._rows_below(a, piece.low) : self._rows_below(a, piece.high)]
+        if (found := self._checked.get(piece)) is not None and self.rule.leaves_rows_out:
+            self._leave_out(found)
+        self._checked.clear()
+        inside = self._rows_in(piece)
         first, after = self.offered.first[a], self.offered.first[a + 1]
         self.n_groups, self.n_touched = split_groups(
             inside,
@@ -111,9 +185,6 @@ class HeldGroups:
             self.slices,
         )
         self.offered.candidate[first + piece.low : first + piece.high] = -1
-
-    def _rows_below(self, a: int, code: int) -> int:
-        return int(self.below[a][code - 1]) if code else 0
 
 
 # ---- rows outside memory ---------------------------------------------------------------------------
@@ -148,10 +219,17 @@ class CountedGroups:
     """
 
     def __init__(
-        self, engine: Engine, rows: Rows, gains: Gains, domains: Sequence[Domain], *, k: int, memory: int
+        self,
+        engine: Engine,
+        rows: Rows,
+        gains: Gains,
+        domains: Sequence[Domain],
+        *,
+        rule: GroupRule,
+        memory: int,
     ) -> None:
         self.engine, self.rows, self.gains, self.domains = engine, rows, gains, domains
-        self.k, self.memory = k, memory
+        self.rule, self.memory = rule, memory
         self.n_groups = 1
         self.cuts = [{domain.n_codes} for domain in domains]
         """Where the pieces of each axis end."""
@@ -164,6 +242,10 @@ class CountedGroups:
         self.mesh: Mesh | None = None
         self.resolved: set[Piece] = set()
         self.is_sliced = False
+
+    @property
+    def most_at_once(self) -> int:
+        return MOST_AT_ONCE
 
     def offer(self, number: int, candidate: Candidate) -> None:
         if number >= max(self.memory // PIECE_BYTES, FEWEST_PIECES):
@@ -180,7 +262,8 @@ class CountedGroups:
         candidate = self.open[number]
         if self.held is not None and candidate.piece in self.resolved:
             return self.held.is_exact(number)
-        return self.is_whole or number in self.exact or self._is_free(candidate)
+        is_known = self.is_whole and self.rule.is_told_by_rows
+        return is_known or number in self.exact or self._is_free(candidate)
 
     def _is_free(self, candidate: Candidate) -> bool:
         facts = self.gains.of(candidate)
@@ -196,6 +279,14 @@ class CountedGroups:
                 return
         assert self.held is not None
         self.held.lower(number, least, waiting, anonymity)
+
+    def hold(self, asked: Mapping[int, Candidate]) -> Mapping[int, bool]:
+        if self.held is None:
+            number, candidate = next(iter(asked.items()))
+            return {number: self._hold_in_slices(candidate)}
+        return self.held.hold(
+            {number: self._in_mesh(one) for number, one in asked.items() if one.piece in self.resolved}
+        )
 
     def take(self, number: int, candidate: Candidate) -> None:
         self.open.pop(number)
@@ -223,6 +314,28 @@ class CountedGroups:
         )
         counts.add(mesh.number_cells(places), self.held.weight)
         return counts
+
+    def survey(self, mesh: Mesh) -> Survey:
+        """Which groups stand; ``mesh`` is that of the grid's pieces."""
+        stands = [np.zeros(size, dtype=np.bool_) for size in mesh.size]
+        n_groups, is_there = 0, self._nobody()
+        for counts, found in self._check_slices(SlicePlan.of_all(mesh, most_cells(mesh, self.memory))):
+            standing = np.flatnonzero(~found.fails)
+            n_groups += len(standing)
+            for own, places in zip(stands, mesh.places(counts.cells()[standing]).T, strict=True):
+                own[places] = True
+            people = self._people_of(counts)
+            if people is not None and len(standing):
+                n_rows = counts.n_rows()[standing].sum(keepdims=True)
+                (keys,) = people([Parts(standing, np.zeros_like(standing), n_rows, NOBODY, 0)])
+                for _, person in keys.walk():
+                    is_there[person] = True
+                keys.discard()
+        return Survey(n_groups, stands, int(is_there.sum()))
+
+    def _nobody(self) -> NDArray[np.bool_]:
+        """Flags of people, if they count."""
+        return np.zeros(0 if self.rule.person is None else self.rule.n_people, dtype=np.bool_)
 
     # -- a mesh that fits in memory ------------------------------------------------------------------
 
@@ -253,9 +366,15 @@ class CountedGroups:
         return HeldGroups(
             np.ascontiguousarray(places.T, dtype=np.uint32),
             counts.mesh.size,
+            self.rule,
+            people=self._people_of(counts),
             weight=counts.n_rows().copy(),
             group=group,
         )
+
+    def _people_of(self, counts: CellCounts) -> CountPeople | None:
+        """Counts the people of cells, if the rule does."""
+        return None if self.rule.person is None else CellPeople(self.engine, self.rows, counts, self.rule)
 
     def _outlook(self, number: int, least: Ints, anonymity: int) -> tuple[list[Candidate], list[Stop]]:
         """The candidates, and what may come after them, best known score first; and where the list may be cut short.
@@ -269,10 +388,11 @@ class CountedGroups:
 
         def push(candidate: Candidate, smallest: int | None = None) -> None:
             facts = self.gains.of(candidate)
-            if facts is None or facts.smallest < self.k:
+            if facts is None or facts.smallest < self.rule.fewest_rows:
                 return
             is_later = smallest is None and not facts.is_free
-            score = score_of(facts, facts.smallest if smallest is None else smallest, anonymity)
+            smallest = int(self.rule.clip(facts.smallest if smallest is None else smallest))
+            score = score_of(facts, smallest, anonymity)
             heapq.heappush(heap, (is_later, -score, facts.largest, candidate.piece, candidate))
 
         for other, candidate in self.open.items():
@@ -321,17 +441,59 @@ class CountedGroups:
 
     def _count_slices(self, number: int, least: Ints) -> None:
         """The smallest part that one candidate makes, from as many passes as it takes."""
-        candidate = self.open[number]
-        axis, low, high = candidate.piece.axis, candidate.piece.low, candidate.piece.high
-        mesh = self._mesh_of([candidate])
-        waiting = [SlicePlan(mesh, most_cells(mesh, self.memory), axis, low, high)]
-        while waiting and least[number] >= self.k:
+        plan = self._slice_of(self.open[number])
+        for counts in self._count_slice(plan):
+            if counts.n:
+                least[number] = min(least[number], counts.n_rows().min())
+            if least[number] < self.rule.fewest_rows:
+                break
+        self.exact.add(number)
+
+    def _slice_of(self, candidate: Candidate) -> SlicePlan:
+        """The cells that the parts of one candidate are made of."""
+        piece, mesh = candidate.piece, self._mesh_of([candidate])
+        return SlicePlan(mesh, most_cells(mesh, self.memory), piece.axis, piece.low, piece.high)
+
+    def _count_slice(self, plan: SlicePlan) -> Iterator[CellCounts]:
+        """The counts of the cells of a slice, as many at once as fit in memory."""
+        waiting = [plan]
+        while waiting:
             plan = waiting.pop()
             (counts,) = self.engine.gather(self.rows, Asked([plan]))
             waiting += plan.rest(counts)
+            yield counts
+
+    def _check_slices(
+        self, plan: SlicePlan, note: NDArray[np.bool_] | None = None
+    ) -> Iterator[tuple[CellCounts, CheckedParts]]:
+        """The cells of a slice as groups, and which of them fail."""
+        for counts in self._count_slice(plan):
             if counts.n:
-                least[number] = min(least[number], counts.n_rows().min())
-        self.exact.add(number)
+                cells = np.arange(counts.n)
+                parts = Parts(cells, cells, counts.n_rows(), NOBODY, 0)
+                (found,) = self.rule.check_parts([parts], self._people_of(counts), note)
+                yield counts, found
+
+    def _hold_in_slices(self, candidate: Candidate) -> bool:
+        """Would all groups satisfy the rule with a candidate, but for those that may be left out?"""
+        plan, rule = self._slice_of(candidate), self.rule
+        if not rule.leaves_rows_out:
+            return all(found.holds(rule) for _, found in self._check_slices(plan))
+        is_out, n_rows = self._nobody(), 0
+        for _, found in self._check_slices(SlicePlan.of_all(plan.mesh, plan.most), is_out):
+            n_rows += found.n_rows
+        return n_rows == 0 or rule.may_leave_out(n_rows, int(is_out.sum()))
+
+
+class Survey(NamedTuple):
+    """The groups of a grid that stand: how many there are, which pieces of each axis they have, and their people.
+
+    Pieces go by their places.
+    """
+
+    n_groups: int
+    stands: list[NDArray[np.bool_]]
+    n_people: int
 
 
 def most_cells(mesh: Mesh, memory: int) -> int:

@@ -9,7 +9,7 @@ to stop, and where to divide a number: a :class:`Cutter`. The loop itself never 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from sfumato.encoding.domain import Domain, OrderedDomain
 from sfumato.policy.output import Output
-from sfumato.recoding.axis import Axis, axis_of
+from sfumato.recoding.axis import Axis, OrderedAxis, TreeAxis, axis_of
 from sfumato.recoding.cuts import Cuts
 
 NO_NODE = -1
@@ -174,3 +174,63 @@ class CutGrid:
     def recoding(self, n_groups: int, output: Output, left_out: frozenset[str]) -> Cuts:
         """The recoding of a release with these cuts."""
         return Cuts(self.axes, self.thresholds, n_groups, output, left_out)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StandingGrid:
+    """A grid that shows no piece which no published group has, and where each place of the grid went; -1: nowhere."""
+
+    axes: tuple[Axis, ...]
+    thresholds: tuple[NDArray[np.float64], ...]
+    holes: tuple[NDArray[np.int64], ...]
+    """The pieces of ordered axes that nothing has. Neighbours are one piece, so that no cut between them is shown."""
+    new_place: tuple[NDArray[np.int64], ...]
+
+    @classmethod
+    def of(cls, grid: CutGrid, stands: Sequence[NDArray[np.bool_]]) -> StandingGrid:
+        """``stands`` says of each place of each axis whether a published group has it."""
+        axes: list[Axis] = []
+        thresholds, holes, places = [], [], []
+        for axis, points, own in zip(grid.axes, grid.thresholds, stands, strict=True):
+            if isinstance(axis, TreeAxis):
+                kept, new = axis.nodes.prune(np.flatnonzero(own))
+                axes.append(replace(axis, nodes=kept))
+                thresholds.append(points)
+                holes.append(np.zeros(0, dtype=np.int64))
+                places.append(new.astype(np.int64))
+            else:
+                narrowed, shown, place = _show_standing(axis, points, own)
+                axes.append(narrowed)
+                thresholds.append(shown)
+                holes.append(np.setdiff1d(np.arange(len(shown) + 1), place[own]))
+                places.append(place)
+        return cls(tuple(axes), tuple(thresholds), tuple(holes), tuple(places))
+
+    def move(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The places (groups, axes) of groups that stand, as the recoding has them."""
+        return np.stack([new[own] for new, own in zip(self.new_place, places.T, strict=True)], axis=1)
+
+    def recoding(self, n_groups: int, output: Output, left_out: frozenset[str]) -> Cuts:
+        """The recoding of a release; it leaves out rows that no piece has."""
+        return Cuts(
+            self.axes, self.thresholds, n_groups, output, left_out, leaves_rows_out=True, holes=self.holes
+        )
+
+
+def _show_standing(
+    axis: OrderedAxis, thresholds: NDArray[np.float64], stands: NDArray[np.bool_]
+) -> tuple[OrderedAxis, NDArray[np.float64], NDArray[np.int64]]:
+    """An axis, its thresholds beside pieces that stand, and the new place of each piece; ends of others are not shown."""
+    is_shown = stands[:-1] | stands[1:]
+    if not stands[0]:
+        axis = replace(axis, has_missing=False)
+        is_shown &= ~np.isneginf(thresholds)  # missing alone was the first piece
+    if not stands[1:].any() and np.isneginf(thresholds[:1]).any():  # missing alone is there, and no value
+        return replace(axis, low=0.0, high=-1.0), np.zeros(0), np.zeros(len(stands), dtype=np.int64)
+    place = np.append(0, np.cumsum(is_shown))
+    shown = thresholds[is_shown]
+    if len(shown) and 0 not in place[stands]:
+        axis = replace(axis, low=float(shown[0]))
+    if len(shown) and place[-1] not in place[stands]:
+        axis = replace(axis, high=float(shown[-1]))
+    return axis, shown, place

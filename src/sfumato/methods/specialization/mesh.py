@@ -336,6 +336,11 @@ class SlicePlan:
     n_slices: int = 1
     n_bytes: int = 0
 
+    @classmethod
+    def of_all(cls, mesh: Mesh, most: int) -> SlicePlan:
+        """All cells of a mesh."""
+        return cls(mesh, most, 0, 0, int(mesh.ends[0][-1]))
+
     def new(self, room: int, spill: Spill | None) -> SliceCounts:  # noqa: ARG002 - ``most`` says how many cells fit
         return SliceCounts(self)
 

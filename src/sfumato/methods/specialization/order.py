@@ -7,9 +7,9 @@ has become too large is scattered again. A single cell larger than memory is sca
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,11 +25,25 @@ FEWEST_CELLS = 16
 
 
 class SortedRows(NamedTuple):
-    """Some rows in memory: their cells in order, the rows of each, and the rows cell by cell as numbers."""
+    """Some rows in memory: their cells in order, the rows of each, and the places of the rows cell by cell."""
 
     cells: CellNumbers
     size: Ints
-    row_numbers: NDArray[np.uint32]
+    order: NDArray[np.intp]
+
+
+T = TypeVar("T")
+
+
+class CellFile(NamedTuple, Generic[T]):
+    """Rows of some cells that follow each other; or some rows of one cell, of which all there is to know is ``told``.
+
+    is_first  are these the first rows of that cell?
+    """
+
+    rows: Rows
+    told: T | None = None
+    is_first: bool = True
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,31 +71,36 @@ class RowsByCell:
     memory: int
     random: Random
 
-    def files(self, rows: Rows, counts: CellCounts | None = None) -> list[Rows]:
+    def files(
+        self, rows: Rows, counts: CellCounts | None, look_at: Callable[[Rows], T | None]
+    ) -> list[CellFile[T]]:
         """The rows in files that can be loaded, or as they are if they are no more than that.
 
-        ``counts`` are those of the cells, or of coarser ones, if they are known.
+        ``counts`` are those of the cells, or of coarser ones, if they are known. Whoever must know more of a cell that
+        cannot be loaded looks at its rows before they are scattered.
         """
         if rows.n_rows <= self.engine.room.rows:
-            return [rows]
+            return [CellFile(rows)]
         if counts is None:
             counts = count_cells(self.engine, rows, self.mesh, self.memory)
         file_of_cell, n_files = self._ranges(counts)
         if n_files == 1:
             assert counts.mesh.is_like(self.mesh)  # of one cell, it need not have become coarser
-            return list(scatter(self.engine, rows, self.random))
-        found: list[Rows] = []
+            told = look_at(rows)
+            parts = scatter(self.engine, rows, self.random)
+            return [CellFile(part, told, number == 0) for number, part in enumerate(parts)]
+        found: list[CellFile[T]] = []
         for part in self.engine.divide(rows, ByCell(counts, file_of_cell, n_files)).parts:
-            smaller = self.files(part) if part.n_rows else []
+            smaller = self.files(part, None, look_at) if part.n_rows else []
             found += smaller
-            if smaller != [part]:
+            if [file.rows for file in smaller] != [part]:
                 self.engine.discard(part)
         return found
 
-    def n_cells(self, files: Sequence[Rows]) -> int:
+    def n_cells(self, files: Sequence[CellFile[T]]) -> int:
         """How many cells have rows, from another look at the files."""
         n, before = 0, np.zeros((0, self.mesh.n_words), dtype=np.uint64)
-        for rows in files:
+        for rows, _, _ in files:
             cells = self.mesh.cells(self.engine.load(rows, payload=False).rows)
             order, start = sort_cells(cells)
             n += len(start) - bool(len(before) and (cells[order[:1]] == before).all())
@@ -109,7 +128,7 @@ def sort_rows(mesh: Mesh, part: Loaded) -> SortedRows:
     cells = mesh.cells(part.rows)
     order, start = sort_cells(cells)
     size = np.diff(start, append=len(cells)).astype(np.int64)
-    return SortedRows(cells[order[start]], size, part.number(order))
+    return SortedRows(cells[order[start]], size, order)
 
 
 # ---- counts of cells -------------------------------------------------------------------------------

@@ -317,8 +317,6 @@ class MondrianOptions(MethodOptions):
         return None
 
     def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
-        if self.scale == ROTHKO_S:
-            return "people are counted exactly, and not on a sample; leave out scale: rothko-s, or write unit: row."
         return None
 
     def object_to_suppression(self) -> str | None:

@@ -11,6 +11,7 @@ from sfumato.policy.model import read
 from sfumato.policy.options.method import MethodOptions, RestOfPolicy
 from sfumato.policy.requirements.k_anonymity import KAnonymity
 from sfumato.policy.schema import Schema
+from sfumato.policy.unit import Unit
 from sfumato.policy.workload import Classify, Regress
 
 
@@ -25,6 +26,10 @@ class TdsOptions(MethodOptions):
     meaning: ClassVar[str] = "One shared cut per attribute, pushed down greedily (k-anonymity; a baseline)."
     name: ClassVar[str] = "tds"
     shares_cuts: ClassVar[bool] = True
+    may_leave_rows_out: ClassVar[bool] = True
+
+    def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
+        return None
 
     @classmethod
     def of(cls, given: Mapping[str, Any], _schema: Schema, _folder: str | None) -> TdsOptions:

@@ -132,6 +132,9 @@ class SmallGroups:
         return RiskClaim(1 / self.smallest, groups / rows, above)
 
 
+PEOPLE_COUNTED = "people, each counted once in a group"
+"""Whose shares have a risk above a limit, where groups count people: who is in two groups counts in both."""
+
 RISK_LIMITS = (5, 11, 20)
 """Risks of one in so many are told apart: those that guidelines for health data and official statistics name."""
 

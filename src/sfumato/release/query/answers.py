@@ -6,8 +6,8 @@ rows whose whole box is selected surely count, rows whose box overlaps may. The 
 both, where a release has them [LDR08, section 3.3]. Where rows were left out, any of them may be selected: COUNT of
 the table may be as much higher. All other answers are of published rows.
 
-Of a differentially private release the counts carry noise, and nothing follows for certain: an answer is its ``value``
-alone. A count of 1 may stand for nobody, so MIN and MAX are refused.
+Of a differentially private release the counts carry noise, or rows were drawn at random, and nothing follows for
+certain of the table: an answer is its ``value`` alone. It tells nothing of single rows, so MIN and MAX are refused.
 
 Rows in a file are read once for a question: what is distinct in the columns that it asks for is held in memory.
 """
@@ -96,9 +96,11 @@ def select(release: QueriedRelease, where: str) -> pa.Table:
 
 def _boxes_of(release: QueriedRelease, rows: pa.Table, names: Sequence[str]) -> Any:
     """What says which boxes these columns have: the recoding, or the labels where each row has a box of its own."""
-    if release.policy.method.form is not Form.BOXES:
+    form, utility = release.policy.method.form, release.certificate.claims.utility
+    if form not in (Form.BOXES, Form.SAMPLE):
         return release.recoding
-    utility = release.certificate.claims.utility
+    if form is Form.SAMPLE:  # missing is part of every declared domain
+        return LabelledBoxes.of(rows, release.policy, names, names)
     return LabelledBoxes.of(rows, release.policy, names, () if utility is None else utility.missing)
 
 
@@ -147,7 +149,7 @@ def query(release: QueriedRelease, question: str, where: str | None = None) -> A
         return _give_bounds(_add_left_out(found, release), release)
     if function in ("MIN", "MAX") and release.policy.is_private:
         raise InputError(
-            f"{function} hangs on single rows, and a count with noise may stand for nobody; ask for COUNT, SUM or AVG."
+            f"{function} hangs on single rows, and of these a private release tells nothing; ask for COUNT, SUM or AVG."
         )
     attribute = _column(name, function, release.policy)
     is_boxed = attribute.role is Role.QUASI_IDENTIFIER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -10,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import number_of
+from sfumato.policy.document import Policy
+from sfumato.policy.output import Form
 from sfumato.release.query.answers import Answer, QueriedRelease, parse_question, query
 
 FORMAT = 1
@@ -23,20 +26,28 @@ class ExplainedAnswer:
     """A question to a release and its answer.
 
     ``rows`` says how many published rows the condition selects. ``left_out`` rows of the table are not published; a COUNT
-    may be as much higher.
+    may be as much higher. ``notes`` say what else must be known to read it.
     """
 
     question: str
+    function: str
     answer: Answer
     rows: Answer
-    is_count: bool
     is_private: bool
     left_out: int
+    notes: tuple[str, ...] = ()
+    is_sampled: bool = False
+
+    @property
+    def is_count(self) -> bool:
+        return self.function == "COUNT"
 
     @property
     def how(self) -> str:
         """How it was found, in words."""
         if self.is_private:
+            if self.is_sampled:
+                return "an estimate of the published rows, which were drawn at random: of the table nothing is certain"
             return "an estimate from counts with noise, of which nothing is certain"
         sure, possible = int(self.rows.low or 0), int(self.rows.high or 0)  # type: ignore[arg-type]
         if not possible:
@@ -46,7 +57,7 @@ class ExplainedAnswer:
         told = f"an estimate: {_match_for_certain(sure)}, {possible - sure:,} more may and count in part"
         if sure == possible:
             told = f"an estimate: {_match_for_certain(sure)}, but their values are known as ranges only"
-        if sure == 0 and not self.is_count:
+        if sure == 0 and self.function not in ("COUNT", "SUM"):
             told += "; least and most are for the case that one does"
         return told
 
@@ -59,6 +70,7 @@ class ExplainedAnswer:
         found = [self.question]
         found += [f"  {word:<5}  {write_figure(figure):>{width}}" for word, figure in figures.items()]
         found.append(f"  how    {self.how}")
+        found += [f"  note   {note}" for note in self.notes]
         if self.left_out:
             are = "it is" if self.left_out == 1 else "they are"
             beside = f"{are} counted in most" if self.is_count else f"{are} not in these figures"
@@ -99,16 +111,30 @@ class ExplainedAnswer:
 
 def ask(release: QueriedRelease, question: str) -> ExplainedAnswer:
     """The answer to a question such as ``AVG(charge) WHERE age >= 65``, with what is known of its rows."""
-    function, _, where = parse_question(question)
+    function, column, where = parse_question(question)
     answer = query(release, question)
-    is_count = function == "COUNT"
-    rows = answer if is_count else query(release, "COUNT(*)", where)
+    rows = answer if function == "COUNT" else query(release, "COUNT(*)", where)
     left_out = release.n_left_out
     if isinstance(rows.high, int):
         rows = rows._replace(high=rows.high - left_out)
     return ExplainedAnswer(
-        " ".join(question.split()), answer, rows, is_count, release.policy.is_private, left_out
+        " ".join(question.split()),
+        function,
+        answer,
+        rows,
+        release.policy.is_private,
+        left_out,
+        tuple(_notes(release.policy, function, column)),
+        release.policy.method.form is Form.SAMPLE,
     )
+
+
+def _notes(policy: Policy, function: str, column: str) -> Iterator[str]:
+    if function == "COUNT":
+        if policy.person is not None:
+            yield "rows are counted, not people"
+    elif (shift := policy.schema[column].shift) is not None:
+        yield f"the dates of {column!r} are shifted by a secret number of days, at most {shift.within}"
 
 
 def write_figure(figure: Figure) -> str:

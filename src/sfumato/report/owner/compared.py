@@ -32,6 +32,7 @@ from sfumato.table import cells as table_cells
 from sfumato.table.source import Source
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 MOST_BARS = 12
 
@@ -40,13 +41,14 @@ MOST_BARS = 12
 class NodeRows:
     """A value, or a node of the hierarchy: its rows before; after, how many surely are its, and how many to expect.
 
-    Of counts with noise none is certain.
+    Of counts with noise none is certain. Of the rows before, ``left_out`` are not in the release.
     """
 
     label: str | None
     before: int
     certain: int
     expected: float
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +62,28 @@ class ComparedNodes:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ComparedNumbers:
-    """A number or date before and after, in the same bins."""
+    """A number or date before and after, in the same bins; ``left_out`` are rows that are not in the release."""
 
     attribute: Attribute
     before: Density
     after: Density
+    left_out: NDArray[np.float64] | None = None
 
 
 Compared = ComparedNodes | ComparedNumbers
 
 
-def compare_columns(release: Release, source: Source) -> Iterator[Compared]:
-    """Every quasi-identifier of a release beside the raw table, in the order of the policy."""
+def compare_columns(release: Release, source: Source, left_out: Ints | None = None) -> Iterator[Compared]:
+    """Every quasi-identifier of a release beside the raw table, in the order of the policy.
+
+    ``left_out`` are the numbers of the rows that are not in the release, where that is known.
+    """
+    gone = np.zeros(source.n_rows, dtype=np.bool_)
+    if left_out is not None:
+        gone[left_out] = True
     for attribute in release.policy.schema.quasi_identifiers:
-        if attribute.kind is Kind.CATEGORY:
-            yield _compare_nodes(release, source, attribute)
-        else:
-            yield _compare_numbers(release, source, attribute)
+        compare = _compare_nodes if attribute.kind is Kind.CATEGORY else _compare_numbers
+        yield compare(release, source, attribute, gone)
 
 
 # ---- what a release tells --------------------------------------------------------------------------------
@@ -116,7 +123,7 @@ class _Published:
         return int(size[found.is_inside].sum()), float(size @ found.share)
 
     def levels(self, tree: Hierarchy) -> tuple[tuple[str, float], ...]:
-        """The share of the rows at each level of the hierarchy, the single values first."""
+        """The share of the rows at each level of the hierarchy, the single values first; levels count from them up."""
         cells, size = self.alike.cells[self.name], self.alike.size
         assert isinstance(cells.boxes, NodeBoxes)
         node = WholeTree(tree).find_places(cells.boxes.axis.nodes)[cells.boxes.nodes]
@@ -125,7 +132,7 @@ class _Published:
         rows = np.bincount(of_label[cells.at], size, minlength=tree.height + 1)
         words = {tree.height: "single values", 0: "*"}
         return tuple(
-            (words.get(depth, f"level {depth}"), float(rows[depth]) / max(rows.sum(), 1))
+            (words.get(depth, f"level {tree.height - depth}"), float(rows[depth]) / max(rows.sum(), 1))
             for depth in range(tree.height, -1, -1)
             if rows[depth]
         )
@@ -134,9 +141,10 @@ class _Published:
 # ---- categories ------------------------------------------------------------------------------------------
 
 
-def _compare_nodes(release: Release, source: Source, attribute: Attribute) -> ComparedNodes:
+def _compare_nodes(release: Release, source: Source, attribute: Attribute, gone: Flags) -> ComparedNodes:
     is_counted = release.policy.method.form is Form.COUNTS
-    tree, rows = _declared_rows(source, attribute) if is_counted else _rows_of_leaves(source, attribute)
+    tree, leaf = _find_declared(source, attribute) if is_counted else _find_leaves(source, attribute)
+    rows, left_out = (np.bincount(own, minlength=tree.n_leaves) for own in (leaf, leaf[gone]))
     published = _Published.of(release, attribute.name, None if is_counted else tree)
     labels = [tree.labels[node] for node in tree.leaf_nodes.tolist()]
     found = []
@@ -144,24 +152,27 @@ def _compare_nodes(release: Release, source: Source, attribute: Attribute) -> Co
         before = int(rows[codes].sum())
         certain, expected = published.rows_in(Labels(frozenset(labels[code] for code in codes.tolist())))
         if before or expected:
-            found.append(NodeRows(label, before, 0 if is_counted else certain, expected))
+            found.append(
+                NodeRows(label, before, 0 if is_counted else certain, expected, int(left_out[codes].sum()))
+            )
     return ComparedNodes(attribute, tuple(found), () if is_counted else published.levels(tree))
 
 
-def _rows_of_leaves(source: Source, attribute: Attribute) -> tuple[Hierarchy, Ints]:
+def _find_leaves(source: Source, attribute: Attribute) -> tuple[Hierarchy, Ints]:
+    """The hierarchy, and the leaf of each row."""
     domain, codes = encode_axis(source, attribute)
     assert isinstance(domain, TreeDomain)
-    return domain.hierarchy, np.bincount(codes, minlength=domain.n_codes).astype(np.int64)
+    return domain.hierarchy, codes.astype(np.int64)
 
 
-def _declared_rows(source: Source, attribute: Attribute) -> tuple[Hierarchy, Ints]:
+def _find_declared(source: Source, attribute: Attribute) -> tuple[Hierarchy, Ints]:
     """The same by declared values alone: any other cell is missing."""
     tree = attribute.build_declared_hierarchy().with_missing()
     cells = table_cells.texts(source.column(attribute.name), attribute)
     code = {tree.labels[node]: at for at, node in enumerate(tree.leaf_nodes.tolist())}
     of_text = np.array([code.get(text, code[None]) for text in [*cells.dictionary.to_pylist(), None]])
     at = cells.indices.fill_null(len(of_text) - 1).to_numpy(zero_copy_only=False)
-    return tree, np.bincount(of_text[at], minlength=tree.n_leaves).astype(np.int64)
+    return tree, of_text[at].astype(np.int64)
 
 
 def _choose_nodes(tree: Hierarchy, rows: Ints) -> Iterator[tuple[str | None, Ints]]:
@@ -199,24 +210,25 @@ def _level(tree: Hierarchy, depth: int) -> list[int]:
 # ---- numbers and dates -----------------------------------------------------------------------------------
 
 
-def _compare_numbers(release: Release, source: Source, attribute: Attribute) -> Compared:
+def _compare_numbers(release: Release, source: Source, attribute: Attribute, gone: Flags) -> Compared:
     is_counted = release.policy.method.form is Form.COUNTS
     values = read_ordered(attribute, source.column(attribute.name), leniently=is_counted)
     has_value = np.isfinite(values)
-    n_missing, values = int(np.count_nonzero(~has_value)), values[has_value]
+    n_missing, n_missing_gone = (int(np.count_nonzero(~own)) for own in (has_value, has_value[gone]))
+    values, gone = values[has_value], gone[has_value]
     if attribute.bounds is not None:
         values = np.clip(values, *attribute.bounds)
-    tree = None if is_counted or attribute.is_ordered else _rows_of_leaves(source, attribute)[0]
+    tree = None if is_counted or attribute.is_ordered else _find_leaves(source, attribute)[0]
     published = _Published.of(release, attribute.name, tree)
     certain, expected = published.rows_in(MISSING_ALONE)
     if not len(values):
-        return ComparedNodes(attribute, (NodeRows(None, n_missing, certain, expected),))
+        return ComparedNodes(attribute, (NodeRows(None, n_missing, certain, expected, n_missing_gone),))
     before = count_numbers(values, attribute, n_missing=n_missing, like=published.line)
     rows = np.array([published.rows_in(bin_)[1] for bin_ in _bins(before.edges)])
     far = max(round(published.n_rows - rows.sum() - expected), 0)
-    return ComparedNumbers(
-        attribute, before, replace(before, rows=rows, n_far=far, n_missing=round(expected))
-    )
+    after = replace(before, rows=rows, n_far=far, n_missing=round(expected))
+    left_out = np.histogram(values[gone], before.edges)[0].astype(np.float64) if gone.any() else None
+    return ComparedNumbers(attribute, before, after, left_out)
 
 
 def _bins(edges: NDArray[np.float64]) -> Sequence[Interval]:

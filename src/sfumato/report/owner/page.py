@@ -13,7 +13,7 @@ from sfumato.methods.lost.reasons import LostColumn, explain_losses
 from sfumato.policy.output import Form
 from sfumato.policy.schema import Role
 from sfumato.release.release import Release
-from sfumato.report.loss import percent
+from sfumato.report.loss import loss_of, percent
 from sfumato.report.owner.compared import ComparedNodes, compare_columns
 from sfumato.report.owner.matched import check_table, group_published
 from sfumato.report.owner.pictures import (
@@ -43,8 +43,8 @@ class Losses:
         return float(np.mean([column.ncp for column in self.columns]))
 
     @property
-    def k(self) -> int:
-        return self.columns[0].k
+    def enough(self) -> str:
+        return self.columns[0].enough
 
     @property
     def legend(self) -> list[tuple[str, str]]:
@@ -60,10 +60,13 @@ def render_owner(release: Release, source: Source) -> str:
     check_table(release, source)
     policy, claims = release.policy, release.certificate.claims
     form = policy.method.form
-    losses = None
+    losses = left_out = told = None
     if form is Form.GROUPS:
-        losses = Losses(explain_losses(source, policy, group_published(release, source)))
-    compared = list(compare_columns(release, source))
+        grouped = group_published(release, source)
+        losses = Losses(explain_losses(source, policy, grouped))
+        left_out = np.setdiff1d(np.arange(source.n_rows), grouped.rows)
+        told = loss_of(release.certificate.figures, n_rows=claims.rows, n_left_out=release.n_left_out)
+    compared = list(compare_columns(release, source, left_out))
     schema = policy.schema
     return _template().render(
         release=release,
@@ -73,7 +76,9 @@ def render_owner(release: Release, source: Source) -> str:
         is_grouped=form is Form.GROUPS,
         n_raw=source.n_rows,
         n_published=claims.rows if claims.counted is None else claims.counted,
+        n_people=claims.people,
         n_left_out=release.n_left_out,
+        left_out=told.left_out if told else "",
         losses=losses,
         columns=compared[:MOST_COLUMNS],
         n_more=max(len(compared) - MOST_COLUMNS, 0),
@@ -108,6 +113,7 @@ def _template() -> jinja2.Template:
         lost_bar=draw_lost,
         told=_list_parts,
         is_nodes=lambda compared: isinstance(compared, ComparedNodes),
+        has_levels=lambda nodes: any(word.startswith("level") for word, _ in nodes.levels),
     )
 
 

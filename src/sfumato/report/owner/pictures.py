@@ -13,8 +13,9 @@ from sfumato.report.owner.compared import ComparedNodes, ComparedNumbers
 from sfumato.report.svg import shorten, tag
 
 LINE, WIDTH = 20.0, 640.0
-LABELS, BARS, COUNTS = 130.0, 180.0, 75.0
-LONGEST_LABEL = 20
+LABELS = 130.0
+CHARACTER = 7.2  # about the width of one of a label
+LONGEST_LABEL = 18
 REASONS = {
     "few": "other columns left too few rows alike",
     "rare": "values too rare in the whole table",
@@ -36,24 +37,33 @@ LOST_WIDTH = 300.0
 def draw_nodes(compared: ComparedNodes) -> Markup:
     """Two bars for each node: its rows before, and after: solid where they surely are its, light where they may be."""
     most = max((max(node.before, node.expected) for node in compared.nodes), default=1) or 1
-    parts = [
-        tag("text", "before", x=LABELS, y=12, class_="axis"),
-        tag("text", "after", x=LABELS + BARS + COUNTS, y=12, class_="axis"),
+    counts = [
+        f"{node.before:,}" + (f" \N{MINUS SIGN} {node.left_out:,}" if node.left_out else "")
+        for node in compared.nodes
     ]
-    for at, node in enumerate(compared.nodes):
+    room = CHARACTER * max([10, *map(len, counts)]) + 14  # behind the bars before; those after have no minus
+    bars = (WIDTH - LABELS - room - CHARACTER * max(10, len(f"{most:,.0f}"))) / 2
+    left, right = LABELS, LABELS + bars + room
+    parts = [
+        tag("text", "before", x=left, y=12, class_="axis"),
+        tag("text", "after", x=right, y=12, class_="axis"),
+    ]
+    for at, (node, count) in enumerate(zip(compared.nodes, counts, strict=True)):
         y, text = 20 + LINE * at, NAMES.get(node.label, node.label or "")
         style = "label soft" if node.label is None else "label"
         about = tag(
             "title",
-            f"{shorten(text, 200)}: {node.before:,} rows before; after, {node.certain:,} for certain and "
-            f"{node.expected:,.0f} to be expected",
+            f"{shorten(text, 200)}: {node.before:,} rows before, of which {node.left_out:,} were left out; after, "
+            f"{node.certain:,} for certain and {node.expected:,.0f} to be expected",
         )
-        left, right = LABELS, LABELS + BARS + COUNTS
-        before, certain, expected = (BARS * n / most for n in (node.before, node.certain, node.expected))
+        before, gone, certain, expected = (
+            bars * n / most for n in (node.before, node.left_out, node.certain, node.expected)
+        )
         parts += [
             tag("text", about, shorten(text, LONGEST_LABEL), x=LABELS - 8, y=y + 14, text_anchor="end", class_=style),
             tag("rect", x=left, y=y + 3, width=max(before, 1), height=LINE - 6, class_="bar"),
-            tag("text", f"{node.before:,}", x=left + max(before, 1) + 6, y=y + 14, class_="label"),
+            tag("rect", x=left + before - gone, y=y + 3, width=gone, height=LINE - 6, class_="bar gone"),
+            tag("text", count, x=left + max(before, 1) + 6, y=y + 14, class_="label"),
             tag("rect", x=right, y=y + 3, width=max(expected, 1), height=LINE - 6, class_="bar light"),
             tag("rect", x=right, y=y + 3, width=min(certain, expected), height=LINE - 6, class_="bar"),
             tag("text", f"{node.expected:,.0f}", x=right + max(expected, 1) + 6, y=y + 14, class_="label"),
@@ -67,7 +77,8 @@ def draw_nodes(compared: ComparedNodes) -> Markup:
 
 def draw_before(compared: ComparedNumbers) -> Markup:
     """A number or date before, as high as the picture beside it."""
-    return draw_density(compared.attribute.name, compared.before, most=_highest(compared))
+    most = _highest(compared)
+    return draw_density(compared.attribute.name, compared.before, most=most, left_out=compared.left_out)
 
 
 def draw_after(compared: ComparedNumbers) -> Markup:

@@ -27,6 +27,24 @@ WEIGHTED = (
 )
 """Said wherever a risk above 1 is told."""
 
+
+def is_above_one(*risks: float) -> bool:
+    """Is one of these no probability? Weights are rounded, so that 1 may be a little more.
+
+    >>> is_above_one(0.5, 1.0000000001), is_above_one(0.5, 1.5)
+    (False, True)
+    """
+    return max(risks) > 1 + 1e-6
+
+
+RISKS_ARE_WEIGHTED = Check(
+    "risks are weighted",
+    True,
+    "the weights of a row's columns together, over the rows that fit it; so they can be above 1 and are no probabilities",
+    is_note=True,
+)
+"""The same beside the checks of such risks."""
+
 NOT_K_ANONYMITY = Check(
     "this is not k-anonymity",
     True,
@@ -168,6 +186,13 @@ class RunFigures:
     is_own: bool
     sha256: str | None
     histogram: tuple[RiskBin, ...] = ()
+    side_people: int | None = None
+    """People of the side table, if risk counts them and not rows."""
+
+    @property
+    def is_above_one(self) -> bool:
+        """Is some risk above 1, before or after?"""
+        return is_above_one(self.raw_risk[1], self.risk[1])
 
     @classmethod
     def of(cls, given: Any) -> RunFigures:
@@ -191,6 +216,7 @@ class RunFigures:
                 RiskBin(_number(each["at most"]), _whole(each["raw"]), _whole(each["published"]))
                 for each in given.get("histogram", ())
             ),
+            side_people=_whole(side["people"]) if "people" in side else None,
         )
 
 
@@ -231,6 +257,10 @@ def _check_figures(given: Any, boxes: Boxes, utilities: Utilities | str, found: 
           if figures.is_own != (options.side_table is None) else []),
         *(["the histogram of risk is of other rows"] if not _fits_rows(figures) else []),
         *(["the greatest risk is above what the policy allows"] if _is_above_limit(figures, options) else []),
+        *(["they count people, and the policy counts rows"]
+          if figures.side_people is not None and boxes.policy.person is None else []),
+        *(["they count rows, and the policy counts people"]
+          if figures.is_own and figures.side_people is None and boxes.policy.person is not None else []),
         *(["the table itself lacks a row"] if figures.is_own and figures.lacking else []),
         *(["the table itself has another number of rows"]
           if figures.is_own and options.private is None and figures.side_rows != found.rows else []),

@@ -20,15 +20,17 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sfumato.errors import TableError, did_you_mean, of_side_table
+from sfumato.errors import TableError, did_you_mean, number_of, of_side_table
 from sfumato.policy.options.risk_utility import DEPTH, RiskUtilityOptions
+from sfumato.policy.schema import Attribute, Role
 from sfumato.release.folder import sha256_of
 from sfumato.table.reading import open_as
 from sfumato.table.source import Source
 from sfumato.verify.checks import Check, check_equal
 from sfumato.verify.groups import Codes, group
+from sfumato.verify.groups import values_of as values_alike
 from sfumato.verify.risk_utility.boxes import Boxes, Utilities
-from sfumato.verify.risk_utility.claims import RunFigures, check_promise, share_faults
+from sfumato.verify.risk_utility.claims import RISKS_ARE_WEIGHTED, RunFigures, check_promise, share_faults
 from sfumato.verify.risk_utility.labels import LabelColumn, cells_of, values_of
 
 Floats = NDArray[np.float64]
@@ -68,14 +70,37 @@ class VerifiedSideTable:
     columns: tuple[LabelColumn, ...]
     codes: Ints
     count: Ints
+    people: RowsOfPeople | None = None
+    """Of people, if these count."""
 
     @property
     def n_rows(self) -> int:
         return int(self.count.sum())
 
+    @property
+    def n_people(self) -> int | None:
+        """None if rows count."""
+        return None if self.people is None else int(self.people.starts_person.sum())
+
+    @property
+    def alike(self) -> Ints:
+        """How many rows, or people, have each distinct row."""
+        return self.count if self.people is None else np.bincount(self.people.row, minlength=len(self.codes))
+
+    def count_in(self, low: Ints, high: Ints) -> Ints:
+        """The rows, or people, within each box."""
+        if self.people is None:
+            return count_rows_in_boxes(low, high, self.codes, self.count)
+        return count_rows_in_boxes(low, high, self.codes[self.people.row], self.people)
+
     @classmethod
-    def of(cls, cells: Cells, boxes: Boxes, where: str, *, has_all: bool) -> VerifiedSideTable:
-        """The rows of these cells; ``has_all`` values of open columns if no row of the release is lacking among them."""
+    def of(
+        cls, cells: Cells, boxes: Boxes, where: str, person: Ints | None, *, has_all: bool
+    ) -> VerifiedSideTable:
+        """The rows of these cells; ``has_all`` values of open columns if no row of the release is lacking among them.
+
+        person   whose each row is, if people count
+        """
         columns, codes = [], []
         for known, labels in zip(boxes.columns, boxes.labels, strict=True):
             attribute, column = known.attribute, known
@@ -91,7 +116,33 @@ class VerifiedSideTable:
             codes.append(column.codes(cells[attribute.name], where))
         groups = group([Codes(own, column.tree.n_leaves) for own, column in zip(codes, columns, strict=True)])
         one = groups.one_row
-        return cls(tuple(columns), np.stack([own[one] for own in codes], axis=1), groups.size)
+        people = None if person is None else RowsOfPeople.of(groups.of_row, person)
+        return cls(tuple(columns), np.stack([own[one] for own in codes], axis=1), groups.size, people)
+
+
+@dataclass(frozen=True, eq=False)
+class RowsOfPeople:
+    """The different rows of each person, one person after the other: ``row`` is which of the distinct rows each is."""
+
+    row: Ints
+    person: Ints
+
+    @classmethod
+    def of(cls, row: Ints, person: Ints) -> RowsOfPeople:
+        """Of all rows of a table."""
+        pairs = np.unique(np.stack([person, row], axis=1), axis=0)
+        return cls(pairs[:, 1], pairs[:, 0])
+
+    @property
+    def starts_person(self) -> NDArray[np.bool_]:
+        """Is each the first of its person?"""
+        return np.append(True, self.person[1:] != self.person[:-1])[: len(self.person)]
+
+    def count_within(self, rows: Ints, is_within: NDArray[np.bool_]) -> Ints:
+        """The people with one of some ``rows``, in their order, within each of some boxes (boxes, rows)."""
+        person = self.person[rows]
+        starts = np.flatnonzero(np.append(True, person[1:] != person[:-1]))
+        return np.asarray(np.logical_or.reduceat(is_within, starts, axis=1).sum(axis=1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +179,7 @@ class Readings:
         distinct, at = np.unique(node, axis=0, return_inverse=True)
         low = np.stack([boxes.columns[a].tree.low[distinct[:, a]] for a in columns], axis=1)
         high = np.stack([boxes.columns[a].tree.high[distinct[:, a]] for a in columns], axis=1)
-        found = count_rows_in_boxes(low.astype(np.int64), high.astype(np.int64), side.codes, side.count)
+        found = side.count_in(low.astype(np.int64), high.astype(np.int64))
         greatest = sum(own.max() for own in weights) * max(float(boxes.factor.max()), 1.0) + float(
             options.floor
         )
@@ -235,16 +286,17 @@ def raw_risks(boxes: Boxes, side: VerifiedSideTable) -> Floats:
         own = column.weight(options.weights, len(side.columns))
         assert own is not None  # the table itself has all values
         weight += own[column.tree.leaf_nodes[side.codes[:, a]]]
-    return np.asarray(weight / side.count)
+    return np.asarray(weight / side.alike)
 
 
 # ---- rows that boxes cover ------------------------------------------------------------------------------
 
 
-def count_rows_in_boxes(low: Ints, high: Ints, codes: Ints, count: Ints) -> Ints:
+def count_rows_in_boxes(low: Ints, high: Ints, codes: Ints, count: Ints | RowsOfPeople) -> Ints:
     """The rows of a side table within each box: ``low[b, a] <= code < high[b, a]`` in every column.
 
-    ``codes`` (rows, columns) are distinct rows, ``count`` how often each stands there. Boxes that share their first
+    ``codes`` (rows, columns) are distinct rows, ``count`` how often each stands there; or they are those of people, who
+    are counted instead. Boxes that share their first
     ranges share the search for the rows within them; memory is a few times that of the codes.
 
     >>> codes = np.array([[0, 0], [0, 1], [1, 1]])
@@ -272,7 +324,7 @@ def count_rows_in_boxes(low: Ints, high: Ints, codes: Ints, count: Ints) -> Ints
 class _Search:
     """Boxes in lexicographic order of their ranges, so that those with the same first ranges stand together."""
 
-    def __init__(self, low: Ints, high: Ints, codes: Ints, count: Ints) -> None:
+    def __init__(self, low: Ints, high: Ints, codes: Ints, count: Ints | RowsOfPeople) -> None:
         self.low, self.high, self.codes, self.count = low, high, codes, count
         self.found = np.zeros(len(low), dtype=np.int64)
 
@@ -281,7 +333,7 @@ class _Search:
         if not len(rows):
             return
         if depth == self.low.shape[1]:
-            self.found[boxes] = self.count[rows].sum()
+            self.found[boxes] = self._add_up(rows, np.ones((1, len(rows)), dtype=np.bool_))
             return
         if (boxes.stop - boxes.start) * len(rows) <= AT_ONCE:
             self._compare(depth, boxes, rows)
@@ -300,10 +352,30 @@ class _Search:
         for a in range(depth, self.low.shape[1]):
             codes = self.codes[a][rows]
             is_within &= (codes >= self.low[boxes, a, None]) & (codes < self.high[boxes, a, None])
-        self.found[boxes] = is_within @ self.count[rows]
+        self.found[boxes] = self._add_up(rows, is_within)
+
+    def _add_up(self, rows: Ints, is_within: NDArray[np.bool_]) -> Ints:
+        """What some of the rows count for in each of some boxes (boxes, rows)."""
+        if isinstance(self.count, RowsOfPeople):
+            return self.count.count_within(rows, is_within)
+        return np.asarray(is_within @ self.count[rows])
 
 
 # ---- checks ----------------------------------------------------------------------------------------------
+
+
+def _find_people(source: Source, boxes: Boxes) -> Ints | None:
+    """Whose each row of a side table is; None if rows count, or it does not say."""
+    unit = boxes.policy.person
+    if unit is None or unit not in source.names:
+        return None
+    attribute = Attribute(unit, Role.SENSITIVE, boxes.policy.schema[unit].kind)
+    people = values_alike(source.column(unit), attribute)
+    if people.null_count:
+        raise TableError(
+            f"Column {unit!r}, the unit, is missing in {number_of(people.null_count, 'row')} of {source.where}."
+        )
+    return np.asarray(people.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
 def check_risk(boxes: Boxes, figures: RunFigures, table: Any) -> Iterator[Check]:
@@ -320,8 +392,16 @@ def check_risk(boxes: Boxes, figures: RunFigures, table: Any) -> Iterator[Check]
     if not is_so:
         return
     with of_side_table():
-        side = VerifiedSideTable.of(cells, boxes, source.where, has_all=figures.is_own or not figures.lacking)
+        person = _find_people(source, boxes)
+        has_all = figures.is_own or not figures.lacking
+        side = VerifiedSideTable.of(cells, boxes, source.where, person, has_all=has_all)
     yield check_equal("the side table has {}", figures.side_rows, side.n_rows, of="row")
+    if figures.side_people != side.n_people:
+        told = "rows" if side.n_people is None else f"{side.n_people:,} people"
+        yield Check("risk counts whom the certificate says", False, f"by this side table it counts {told}")
+        return
+    if side.n_people is not None:
+        yield Check(f"the side table has rows of {side.n_people:,} people, whom risk counts", True)
     if figures.sha256 is not None and isinstance(table, str | Path) and Path(table).exists():
         is_same = sha256_of(Path(table)) == figures.sha256
         yield Check(
@@ -364,6 +444,8 @@ def _check_risks(
         is_so = between.has(said, slack)
         is_range = not math.isclose(between.low, between.high, rel_tol=TOLERANCE)
         yield Check(f"the {word} risk is {said:.12g}", is_so, str(between) if is_range or not is_so else "")
+    if figures.is_above_one:
+        yield RISKS_ARE_WEIGHTED
     yield from _check_limit(boxes, options, readings, found)
     if figures.histogram:
         yield _check_histogram(boxes, figures, side, readings, found, raw)

@@ -112,7 +112,8 @@ def test_the_answers_are_those_of_all_rows():
     assert drawn.covers.tolist() == gather_whole(cover_plan(), rows).tolist()
     leaves = gather_whole(leaf_plan(), rows)
     nodes = leaf_plan().nodes
-    assert leaves.n_rows.tolist() == (nodes.end - nodes.start)[nodes.axis < 0].tolist()
+    is_leaf = nodes.axis < 0
+    assert leaves.n_rows[leaves.place[is_leaf]].tolist() == (nodes.end - nodes.start)[is_leaf].tolist()
     assert len(leaves.n_rows) > 10
     found = gather_whole(candidate_plan(), rows)
     axes = set(found.statistics)

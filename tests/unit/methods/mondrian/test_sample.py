@@ -14,15 +14,18 @@ from hypothesis import strategies as st
 from naive_confidence import Sample, rules_of
 from small_trees import SHAPES, Building, Shape, axes_from, children_of, n_codes_of, trees
 
+from sfumato.engines.protocol import Block
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import NO_NUMBER, Axes
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.mondrian import memory
 from sfumato.methods.mondrian.begun_tree import OpenNode
 from sfumato.methods.mondrian.kernels.descend import Descent
-from sfumato.methods.mondrian.kernels.problem import TARGET, Queries, Targets, table
+from sfumato.methods.mondrian.kernels.problem import TARGET, People, Queries, Rules, Targets, table
 from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
+from sfumato.methods.mondrian.passes import LeafPlan, TreePlaces
+from sfumato.methods.mondrian.people_counts import PeopleAsker
 from sfumato.methods.mondrian.problem import SplitProblem
 from sfumato.methods.mondrian.sample import (
     LeafStatistics,
@@ -225,7 +228,7 @@ def test_a_leaf_stays_a_leaf():
 
 # ---- pruning ---------------------------------------------------------------------------------------
 
-REQUIREMENTS = {
+REQUIREMENTS: dict[str, list[Any]] = {
     "k": [KAnonymity(4)],
     "entropy": [EntropyDiversity(2.2, of="s")],
     "recursive": [RecursiveDiversity(2, 3, of="s")],
@@ -319,6 +322,70 @@ def test_after_pruning_every_leaf_satisfies_the_requirement_and_no_more_is_undon
         if children := below(pruned.nodes, node):
             assert pruned.n_rows[node] == pruned.n_rows[children].sum()
             assert pruned.nodes.start[node] == pruned.nodes.start[children[0]]
+
+
+def of_people(rules: Rules, column: int, k: int) -> Rules:
+    """The same rules of the people whose numbers stand in this column."""
+    sensitive = rules.sensitive
+    if sensitive is None:  # nothing is required of values
+        other = rules_of(
+            [EntropyDiversity(2, of="s")], values_column=0, numbers_column=0, n_values=1
+        ).sensitive
+        sensitive = other._replace(values=other.values[:0], entropy=other.entropy[:0])
+    return rules._replace(sensitive=sensitive._replace(people=People(column, column + 1, k, 10**9)))
+
+
+def satisfied_by_people(rows, members, requirements) -> bool:
+    """As ``satisfied``, if a person counts once, and once for each of its values; whose a row is stands first."""
+    whose = rows[members, 0]
+    for asked in requirements:
+        if isinstance(asked, KAnonymity):
+            is_fine = len(set(whose.tolist())) >= asked.k
+        else:
+            value = rows[members, -2 if asked.of == "s" else -1]
+            first = np.unique(np.stack([whose, value]), axis=1, return_index=True)[1]
+            is_fine = satisfied(rows, members[first], [asked])
+        if not is_fine:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", REQUIREMENTS)
+@pytest.mark.parametrize("room", [0, 1 << 20])
+@given(case=trees(least=12, max_splits=10), seed=st.integers(0, 2**32 - 1), n_people=st.integers(3, 12))
+@settings(max_examples=80)
+def test_pruning_by_people_undoes_what_sets_of_people_say(name, room, case, seed, n_people):
+    axes, codes, tree = case
+    requirements = REQUIREMENTS[name]
+    random = np.random.default_rng(seed)
+    extra = [random.integers(0, n, len(codes)) for n in (n_people, 5, 9)]
+    rows = np.concatenate([codes, np.stack(extra, axis=1).astype(np.uint32)], axis=1)
+    rows[random.random(len(rows)) < 0.1, -1] = NO_NUMBER
+    n_axes, everyone = codes.shape[1], np.arange(len(rows))
+    by_person = rows[:, [n_axes, *range(n_axes), n_axes + 1, n_axes + 2]]
+    assume(satisfied_by_people(by_person, everyone, requirements))
+    k = max((asked.k for asked in requirements if isinstance(asked, KAnonymity)), default=1)
+    rules = rules_of(requirements, values_column=n_axes + 1, numbers_column=n_axes + 2, n_values=5)
+    rules = of_people(rules, n_axes, k)
+    nodes = complete(tree.nodes(), axes)
+    descent = Descent(nodes, axes)
+    leaf = descent.leaves(rows)
+    places = TreePlaces(descent, np.zeros(len(nodes.axis), dtype=np.int64), 1)
+    plan = LeafPlan(nodes, rules, places, PeopleAsker(rules, [*rows.max(axis=0).tolist()], len(rows)))
+    states = [plan.new(room, None) for _ in range(2)]
+    for number, block in enumerate(np.array_split(everyone, 5)):
+        states[number % 2].add(Block(rows[block], None))
+    states[0].merge(states[1])
+    pruned = prune(nodes, plan.answer(states[0]))
+    members = {node: np.flatnonzero(leaf == node) for node in range(len(nodes.axis))}
+    expected, n_pruned = naive_prune(
+        nodes, members, lambda part: satisfied_by_people(by_person, part, requirements)
+    )
+    event(f"pruned: {n_pruned > 0}, split: {pruned.is_split}")
+    at = Descent(pruned.nodes, axes).leaves(rows)
+    leaves = np.flatnonzero(pruned.nodes.axis < 0).tolist()
+    assert {frozenset(np.flatnonzero(at == node).tolist()) for node in leaves} == expected
+    assert pruned.n_pruned == n_pruned
 
 
 def test_pruning_with_tests_in_place_of_definitions_is_a_bug():

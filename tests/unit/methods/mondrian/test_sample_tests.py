@@ -15,7 +15,7 @@ from small_trees import Shape, axes_from
 
 from sfumato.kernels.axes import NO_NUMBER
 from sfumato.kernels.compile import kernel
-from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS
+from sfumato.methods.mondrian.kernels.problem import LEAST_ROWS, People
 from sfumato.methods.mondrian.kernels.quantile import MANY, chi_square_quantile, fill_quantiles, upper_gamma
 from sfumato.methods.mondrian.kernels.rules import fill_walk, part_holds
 from sfumato.methods.mondrian.memory import new_scratch
@@ -34,6 +34,23 @@ from sfumato.policy.requirements import (
     TCloseness,
     VarianceDiversity,
 )
+
+# ---- people ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tests", [True, False])
+@pytest.mark.parametrize("k", [1, 50])
+def test_people_of_a_sample_are_tested_as_rows_are(tests, k):
+    rules = rules_of(
+        [KAnonymity(k), EntropyDiversity(2, of="s")], values_column=1, numbers_column=1, n_values=3
+    )
+    people = People(column=2, pairs=3, least=k, enough=500)
+    rules = rules._replace(sensitive=rules.sensitive._replace(people=people))
+    found = rules_on_sample(rules, axes_from([5]), n_sample=100, n_rows=1000, tests=tests)
+    expected = least_rows(50, n_sample=100, n_rows=1000, z=-NormalDist().inv_cdf(0.025)) if tests else 5
+    assert found.sensitive.people == people._replace(least=1 if k == 1 else expected)
+    assert rules_on_sample(rules, axes_from([5]), n_sample=1000, n_rows=1000, tests=tests) is rules
+
 
 # ---- quantiles -------------------------------------------------------------------------------------
 

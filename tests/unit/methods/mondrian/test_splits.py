@@ -14,7 +14,7 @@ from level_growth import criteria_of, decide, leaves, leaves_in_memory, n_codes
 from mondrian_cases import big_case
 
 from sfumato.engines.counts import SortedCounts
-from sfumato.engines.local import share_room
+from sfumato.engines.memory_plan import share_room
 from sfumato.engines.protocol import Block
 from sfumato.methods.mondrian import node_counts, splits, statistics
 from sfumato.methods.mondrian.candidates import CANDIDATE, CandidatePlan

@@ -173,15 +173,17 @@ def test_rows_come_cell_by_cell_in_files_that_fit(seed: int, memory: int, at_onc
     with Spill() as spill:
         engine = DiskEngine(spill, rows.layout, Room(memory, at_once, MOST_FILES), writer_bytes=memory)
         by_cell = RowsByCell(engine, mesh, memory, random)
-        files = by_cell.files(rows)
-        assert sum(file.n_rows for file in files) == 100
-        assert all(file.n_rows <= at_once for file in files) or len(files) == 1
+        files = by_cell.files(rows, None, lambda cell: cell.n_rows)
+        assert sum(file.rows.n_rows for file in files) == 100
+        assert all(file.rows.n_rows <= at_once for file in files) or len(files) == 1
+        told = sum(file.told for file in files if file.told is not None and file.is_first)
+        assert told == sum(file.rows.n_rows for file in files if file.told is not None)
         n_cells = by_cell.n_cells(files)
         seen, numbers = [], []
-        for part in engine.finish((file, hand_over) for file in files):
+        for part in engine.finish((file.rows, hand_over) for file in files):
             found = sort_rows(mesh, part)
             seen += np.repeat(mesh.places(found.cells), found.size, axis=0).tolist()
-            numbers += part.payload.column("row").to_numpy()[found.row_numbers].tolist()
+            numbers += part.payload.column("row").to_numpy()[part.number(found.order)].tolist()
         assert list(spill.folder.glob("rows-*")) == []
     assert sorted(numbers) == list(range(100))
     assert seen == sorted(seen)
@@ -212,9 +214,9 @@ def test_a_cell_larger_than_memory_is_scattered_at_random():
         for _ in range(runs):
             engine = DiskEngine(spill, rows.layout, Room(10**6, 10, MOST_FILES), writer_bytes=10**6)
             by_cell = RowsByCell(engine, mesh, 10**6, random)
-            files = by_cell.files(rows)
+            files = by_cell.files(rows, None, lambda _: None)
             assert len(files) >= 3
-            parts = engine.finish((file, hand_over) for file in files)
+            parts = engine.finish((file.rows, hand_over) for file in files)
             numbers = [random.permutation(part.payload.column("row").to_numpy()) for part in parts]
             seen[np.concatenate(numbers), np.arange(n)] += 1
     thirds = np.stack([part.sum(axis=1) for part in (seen[:, :10], seen[:, 10:20], seen[:, 20:])])

@@ -98,7 +98,7 @@ def watched(chooser: BestScore) -> list[dict[int, tuple[float, int]]]:
 
 def test_the_first_scores_of_the_running_example_are_those_of_the_paper():
     """34 rows, 21 Y and 13 N; hours are divided into [1-37) and [37-99): InfoGain .3584."""
-    chooser, _, domains = chooser_in_memory(table_1(), policy(), 4)
+    chooser, _, domains = chooser_in_memory(table_1(), policy())
     seen = watched(chooser)
     loop.specialize(domains, chooser)
     education, sex, hours = (seen[0][i] for i in range(3))

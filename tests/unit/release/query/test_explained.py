@@ -18,6 +18,7 @@ attributes:
   born: {role: quasi-identifier, type: date}
   hours: {role: other, type: number}
 require: [k-anonymity: 2]
+suppress: {at-most: 50%}
 output: {numbers: boxes}
 method: {mondrian: {criterion: median}}
 """
@@ -106,3 +107,34 @@ def test_the_document_and_the_table_of_an_answer_say_the_same(release):
         document[key] for key in ("value", "least", "most")
     )
     assert (row["rows-least"], row["how"]) == (4, document["how"])
+
+
+def test_the_bounds_of_a_sum_hold_whether_any_row_matches_or_not(release):
+    told = ask(release, "SUM(hours) where age >= 65")
+    assert (told.answer.low, told.rows.low) == (0, 0)
+    assert "for the case" not in told.how
+    assert ask(release, "AVG(hours) where age >= 65").how.endswith(
+        "least and most are for the case that one does"
+    )
+
+
+def test_shifted_dates_are_told_as_such():
+    policy = """
+attributes:
+  who: {role: identifier}
+  age: {role: quasi-identifier, type: number}
+  seen: {role: other, type: date, shift: {within: 30, per: who}, passes: unique}
+require: [k-anonymity: 2]
+"""
+    table = pa.table(
+        {
+            "who": ["a", "b", "c", "d"],
+            "age": [20, 20, 60, 60],
+            "seen": pa.array([100, 101, 102, 103], pa.int32()).cast(pa.date32()),
+        }
+    )
+    told = ask(sf.publish(table, sf.Policy.parse(policy)), "MIN(seen)")
+    assert "  note   the dates of 'seen' are shifted by a secret number of days, at most 30" in told.lines()
+    assert not any(
+        "note" in line for line in ask(sf.publish(table, sf.Policy.parse(policy)), "COUNT(*)").lines()
+    )

@@ -17,6 +17,7 @@ import sfumato as sf
 from sfumato.policy.document import Policy
 from sfumato.release.release import Release
 from sfumato.report.owner.compared import MOST_BARS, ComparedNodes, compare_columns
+from sfumato.report.owner.pictures import draw_before, draw_nodes
 from sfumato.table.opening import open_table
 
 PEOPLE = people(300)
@@ -79,6 +80,40 @@ def test_a_column_that_is_published_as_it_is_is_the_same_before_and_after():
         (n, n, float(n)) for n in (node.before for node in column.nodes)
     ]
     assert column.levels == (("single values", 1.0),)
+
+
+def test_rows_that_were_left_out_are_counted_in_each_column(release):
+    """Of the raw table the first rows, say, are not published."""
+    gone = PEOPLE.slice(0, 40)
+    found = {
+        each.attribute.name: each
+        for each in compare_columns(release, open_table(PEOPLE), np.arange(len(gone)))
+    }
+    sexes = gone["sex"].to_pylist()
+    assert {node.label: node.left_out for node in found["sex"].nodes} == {
+        node.label: sexes.count(node.label) for node in found["sex"].nodes
+    }
+    ages = found["age"]
+    n_shown = sum(
+        age is not None and ages.before.edges[0] <= age <= ages.before.edges[-1]
+        for age in gone["age"].to_pylist()
+    )
+    assert ages.left_out is not None
+    assert (ages.left_out.sum(), n_shown > 0) == (n_shown, True)
+    assert (ages.left_out <= ages.before.rows).all()
+    assert "bar gone" in draw_before(ages)
+    node = max(found["sex"].nodes, key=lambda node: node.left_out)
+    assert f"{node.before:,} − {node.left_out:,}" in draw_nodes(found["sex"])
+    assert all(not node.left_out for node in compared(release, PEOPLE)["sex"].nodes)
+
+
+def test_levels_are_counted_from_the_values_up_as_finest_counts_them():
+    table = pa.table({"zip": ["12345", "12346", "12399", "12398"]})
+    text = "attributes: {zip: {role: quasi-identifier, hierarchy: {mask: 5}, finest: 2}}\nrequire: [k-anonymity: 2]"
+    column = compared(sf.publish(table, Policy.parse(text.replace(", finest: 2", ""))), table)["zip"]
+    assert column.levels == (("level 1", 1.0),)  # 1234*, 1239*
+    (coarse,) = set(sf.publish(table, Policy.parse(text)).table["zip"].to_pylist())
+    assert coarse == "123**"
 
 
 def test_of_many_values_those_with_most_rows_are_shown_and_the_others_together():

@@ -16,6 +16,7 @@ from private_people import the_policy
 import sfumato as sf
 from sfumato.errors import InputError
 from sfumato.policy.document import Policy
+from sfumato.policy.suppress import Suppress
 from sfumato.release.release import Release
 from sfumato.report.owner import render_owner
 from sfumato.report.owner.matched import group_published
@@ -39,7 +40,9 @@ def without(release: Release, n_rows: int) -> Release:
     """The release as if its last rows had been left out."""
     rows = release.rows.slice(0, len(release.rows) - n_rows)
     claims = replace(release.certificate.claims, rows=len(rows), suppressed=n_rows)
-    return replace(release, rows=rows, certificate=replace(release.certificate, claims=claims))
+    policy = replace(release.policy, suppress=Suppress.of({"at-most": 0.5}))
+    certificate = replace(release.certificate, claims=claims)
+    return replace(release, rows=rows, policy=policy, certificate=certificate)
 
 
 def test_the_page_says_in_its_first_words_that_it_is_for_the_owner_alone(release):
@@ -59,6 +62,19 @@ def test_what_was_lost_adds_up_to_what_the_certificate_states(release):
             assert f"{name} {100 * ncp:.1f} %" in words
     assert "because other columns left too few rows alike" in words
     assert "because distinct 5-diversity of 'disease' refuses" in words
+
+
+def test_where_groups_count_people_values_of_few_people_are_too_rare():
+    table = PEOPLE.append_column("who", pa.array([f"p{i // 2}" for i in range(300)]))
+    asked = DIVERSE.replace("attributes:\n", "attributes:\n  who: {role: identifier}\n", 1)
+    pages = (
+        words_of(render_owner(sf.publish(table, Policy.parse(f"{asked}\nunit: {unit}\n")), open_table(table)))
+        for unit in ("row", "who")
+    )
+    assert [re.findall(r"too rare if fewer than (\d+ \w+)", page) for page in pages] == [
+        ["5 rows"],
+        ["5 people"],
+    ]
 
 
 def test_a_release_that_is_read_again_has_the_same_page(release, tmp_path):
@@ -81,7 +97,7 @@ def test_rows_that_are_not_published_are_found_and_count_as_lost(release):
     assert sorted(map(str, left)) == sorted(map(str, some.rows.select(names).to_pylist()))
     words = words_of(render_owner(some, open_table(PEOPLE)))
     assert "rows left out 7" in words
-    assert "A row that was left out loses everything." in words
+    assert "7 rows of 300 (2.3 %) were left out, so that the others stay finer." in words
     assert f"{100 * 7 / 300:.1f} % in rows that were left out" in words
 
 

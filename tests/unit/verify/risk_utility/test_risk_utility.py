@@ -32,6 +32,7 @@ from sfumato.table.write import write_table
 from sfumato.verify.folder import verify_folder
 from sfumato.verify.risk_utility import risk
 from sfumato.verify.risk_utility.boxes import Boxes, claims_of
+from sfumato.verify.risk_utility.claims import RISKS_ARE_WEIGHTED
 from sfumato.verify.risk_utility.labels import LabelColumn
 from sfumato.verify.risk_utility.risk import Between, Readings, Risks, count_rows_in_boxes
 from sfumato.verify.table import verify_table
@@ -395,6 +396,14 @@ def test_an_open_column_has_no_claim_of_utility_by_leaves_but_the_side_table_tel
     assert any("the mean risk is" in claim for claim in claims)
     change_figures(tmp_path / "log", lambda figures: figures["share"].update(mean=0.999))
     assert has(failed(tmp_path / "log", PEOPLE), "the shares of utility are what these boxes can have")
+
+
+@pytest.mark.parametrize(("weights", "is_told"), [("model-1", True), ("model-2", False)])
+def test_risks_above_one_come_with_a_word_on_weights(tmp_path, weights, is_told):
+    release_of(PEOPLE, POLICY.replace("0.5}", f"0.5, weights: {weights}}}")).write(tmp_path / "out")
+    verdict = verify_folder(tmp_path / "out", side_table=PEOPLE)
+    assert verdict.ok
+    assert (RISKS_ARE_WEIGHTED in verdict.checks) == is_told
 
 
 def test_weights_by_leaves_are_not_known_of_an_open_column_if_rows_are_lacking(tmp_path):

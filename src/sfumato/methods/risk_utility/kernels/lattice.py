@@ -46,6 +46,15 @@ class SideRows(NamedTuple):
     n_rows: NDArray[np.int64]  # (distinct rows,) how many rows are the same
 
 
+class Joins(NamedTuple):
+    """What makes people count once who have several rows in the side table, see ``people``."""
+
+    node: NDArray[np.int32]  # (joins, columns)
+    n_people: NDArray[
+        np.int64
+    ]  # (joins,) counted by whatever covers it; below 0 where people would count twice
+
+
 class LatticeMeasures(NamedTuple):
     """What generalizations cover, weigh and tell, each (generalizations,)."""
 
@@ -69,12 +78,13 @@ def weight_at(lattice, factor, row, a, node):
 
 
 @kernel
-def fill_measures(lattice, rows, side, which, levels, out):
+def fill_measures(lattice, rows, side, joins, which, levels, out):
     """What generalizations cost and cover, by looking at every row of the side table: the definition itself.
 
     lattice  Lattice                                           IN
     rows     TableRows                                         IN
     side     SideRows                                          IN
+    joins    Joins                                             IN
     which    (generalizations,) the row of each         int64  IN
     levels   (generalizations, columns)                 uint8  IN
     out      LatticeMeasures                                          OUT
@@ -95,7 +105,23 @@ def fill_measures(lattice, rows, side, which, levels, out):
                     break
             else:
                 covered += side.n_rows[t]
+        for j in range(joins.node.shape[0]):
+            for a in range(n_columns):
+                below = joins.node[j, a]
+                if lattice.low[below] < lattice.low[node[a]] or lattice.high[below] > lattice.high[node[a]]:
+                    break
+            else:
+                covered += joins.n_people[j]
         out.covered[i], out.weight[i], out.utility[i] = covered, weight, utility
 
 
-__all__ = ["Lattice", "LatticeMeasures", "SideRows", "TableRows", "fill_measures", "node_at", "weight_at"]
+__all__ = [
+    "Joins",
+    "Lattice",
+    "LatticeMeasures",
+    "SideRows",
+    "TableRows",
+    "fill_measures",
+    "node_at",
+    "weight_at",
+]

@@ -42,14 +42,14 @@ KEY_BITS = 63
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuples:
-    """Tuples of level 0, which are the distinct rows of table and side table; the seekers; and what is best."""
+    """Tuples of level 0: the distinct rows of table and side table, and joins; the seekers; and what is best."""
 
     cube: Cube
     aim: Aim
     seeking: Seeking
     mode: int
     key: Ints  # (tuples,)
-    count: Ints  # (tuples,) rows of the side table
+    count: Ints  # (tuples,) rows of the side table, or people; of joins it may be below 0
     weight: Ints  # (tuples,)
     utility: Ints  # (tuples,)
     at: Ints  # (seekers,) tuples
@@ -125,15 +125,16 @@ def tuples_of(problem: LatticeProblem, objective: Objective, which: Ints) -> Tup
     if sum(bits) > KEY_BITS or not _fits_levels(problem):
         return None
     cube = _cube(problem, nodes, bits)
-    leaf = _leaves(problem, codes)
-    packed = np.zeros(len(codes), dtype=np.int64)
+    leaf = np.concatenate([_leaves(problem, codes), problem.joins.node])
+    packed = np.zeros(len(leaf), dtype=np.int64)
     for a, part in enumerate(nodes):
         packed |= np.searchsorted(part, leaf[:, a]) << cube.shift[a]
     key, first, at = np.unique(packed, return_index=True, return_inverse=True)
     lattice, n = problem.lattice, len(which)
     weight = lattice.weight[leaf[first]].sum(axis=1) + problem.floor
     utility = lattice.utility[leaf[first]].sum(axis=1)
-    count = np.bincount(at[n:], weights=problem.side_count, minlength=len(key)).astype(np.int64)
+    counts = np.concatenate([problem.side_count, problem.joins.n_people])
+    count = np.bincount(at[n:], weights=counts, minlength=len(key)).astype(np.int64)
     return _with_seekers(problem, objective, which, at[:n], (cube, key, count, weight, utility))
 
 

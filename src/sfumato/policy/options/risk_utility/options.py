@@ -238,8 +238,10 @@ class RiskUtilityOptions(MethodOptions):
 
     def object_to_unit(self, unit: Unit) -> str | None:
         """Drawn rows of one person may have boxes of their own, so each person may have one row."""
+        if self.private is None:
+            return None
         if not self.is_private:
-            return MethodOptions.object_to_unit(self, unit)
+            return "private: {variant: paper} counts rows, and no people; write unit: row, or leave it out."
         if unit.rows_at_most is None:
             return ask_for_bound(unit, rows=1)
         if unit.rows_at_most > 1:

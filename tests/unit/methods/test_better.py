@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import sfumato as sf
+from sfumato.methods.better import choose_better, judge
 from sfumato.methods.groups import Outcome
-from sfumato.methods.mondrian.better import choose_better, judge
 from sfumato.recoding.loss import UNIT, LostDetail
 
 POLICY = """

@@ -7,23 +7,39 @@ the one whose cells lose less, a row that is left out losing all of them. If the
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from sfumato.methods.groups import Outcome
-from sfumato.methods.mondrian.own_error import ErrorMeter
-from sfumato.methods.mondrian.tree_run import TreeRun
+from sfumato.methods.own_error import ErrorMeter
 from sfumato.policy.document import Policy
 from sfumato.policy.kinds import read_exactly
 
 T = TypeVar("T")
 
+
+class ComparedRun(Protocol):
+    """A run that may leave rows out, as two of them are compared."""
+
+    @property
+    def meter(self) -> ErrorMeter | None:
+        """What measures the error of its groups."""
+
+    @property
+    def errors(self) -> Sequence[int]:
+        """What it has measured."""
+
+    @property
+    def refines(self) -> bool:
+        """May the groups be others though no row is left out?"""
+
+
 Badness = tuple[Fraction, Fraction]
 """The error at the tasks, and what cells lose; the less the better."""
 
 
-def choose_better(grow: Callable[[bool], tuple[T, TreeRun, Outcome]], policy: Policy) -> T:
+def choose_better(grow: Callable[[bool], tuple[T, ComparedRun, Outcome]], policy: Policy) -> T:
     """What ``grow`` makes, told whether to keep all rows: by the better of two runs if the policy lets rows go."""
     found, run, outcome = grow(not policy.leaves_rows_out)
     if not policy.leaves_rows_out or (outcome.n_left == 0 and not run.refines):
@@ -33,7 +49,7 @@ def choose_better(grow: Callable[[bool], tuple[T, TreeRun, Outcome]], policy: Po
     return found if badness < judge(run, outcome, policy) else kept
 
 
-def judge(run: TreeRun, outcome: Outcome, policy: Policy) -> Badness:
+def judge(run: ComparedRun, outcome: Outcome, policy: Policy) -> Badness:
     """How bad the groups of a run are."""
     n_rows, n_left = outcome.lost.rows + outcome.n_left, outcome.n_left
     meter = run.meter or ErrorMeter(())

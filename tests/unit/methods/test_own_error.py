@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Block
 from sfumato.engines.start import scan_table
-from sfumato.methods.mondrian.own_error import ErrorMeter, ErrorPlan
+from sfumato.methods.own_error import ErrorMeter, ErrorPlan
 from sfumato.table.opening import open_table
 
 CLASSES = list("aabbbcaacc")
