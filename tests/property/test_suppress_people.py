@@ -142,7 +142,7 @@ def test_loss_leaves_out_the_rows_of_the_naive_twin(
 
 # ---- every release, and every engine ---------------------------------------------------------------
 
-N_TABLES, IN_A_BATCH = 300, 50
+N_TABLES, IN_A_BATCH = 200, 50
 AT_MOST = ("10%", "25%", "60%", "100%")
 LIST_ROOM = Room(1 << 30, 100, 200, row_bytes=1 << 20)
 
