@@ -5,7 +5,8 @@
     python benchmarks/bench_mondrian.py --rows 1e6 --sampling # growth that begins on a sample
     python benchmarks/bench_mondrian.py --rows 1e6 --tuned 5  # loss and mixed beside the papers' criteria, by turns
     python benchmarks/bench_mondrian.py --rows 1e6 --unit 3   # groups that count people beside groups that count rows
-    SFUMATO_DATA=... python benchmarks/bench_mondrian.py --rows 1e6 --people 5  # the same on real people
+    python benchmarks/bench_mondrian.py --rows 1e6 --suppress 3  # rows may be left out, or not; growth and publish
+    SFUMATO_DATA=... python benchmarks/bench_mondrian.py --rows 1e6 --people 5  # loss and mixed on real people
 
 Timed are the papers' criteria (``variant: paper``); ``--tuned`` those that weigh loss beside them.
 Agrawal's nine attributes as whole numbers, class C2 with one label in ten flipped, so that nodes do not become
@@ -34,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from sfumato import publish
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import EncodedTable, Loaded
 from sfumato.engines.start import scan_table
@@ -216,6 +218,61 @@ def bench_unit(table: pa.Table, k: int, turns: int, results: dict) -> None:
             results[f"{table.num_rows} {k} unit {told}"] = turn
 
 
+def with_rare_cars(table: pa.Table) -> pa.Table:
+    """One car in fifty is one of 4,000 that hardly anybody has."""
+    random = seeded(20)
+    names = np.array(table.column("car").to_pylist(), dtype=object)
+    rare = random.random(table.num_rows) < 0.02
+    names[rare] = [f"rare{number}" for number in random.integers(0, 4000, int(rare.sum()))]
+    return table.set_column(table.column_names.index("car"), "car", pa.array(names.tolist()))
+
+
+def bench_suppress(table: pa.Table, k: int, turns: int, results: dict) -> None:
+    """Growth and publish where 2% of the rows may be left out beside the same where all stay, by turns."""
+    rows = with_rare_cars(with_patients(table, are_alike=False))
+    attributes = {name: {"role": "quasi-identifier", "type": "number"} for name in QUASI_IDENTIFIERS}
+    attributes |= {name: {"role": "quasi-identifier"} for name in ("elevel", "car", "zipcode")}
+    attributes |= {"class": {"role": "other"}, "patient": {"role": "identifier"}}
+    attributes |= {name: {"role": "drop"} for name in ("wealth", "region")}
+    asked = {
+        "Median": ({"criterion": "median"}, [], "row"),
+        "InfoGain": ({"variant": "paper"}, [{"classify": "class"}], "row"),
+        "loss with rest": ({"refine": "none"}, [], "row"),
+        "Median of people": ({"criterion": "median"}, [], "patient"),
+        "loss with rest of people": ({"refine": "none"}, [], "patient"),
+    }
+    for name, (options, workload, unit) in asked.items():
+        policies = [
+            Policy.from_dict(
+                {
+                    "attributes": attributes,
+                    "require": [{"k-anonymity": k}],
+                    "workload": workload,
+                    "method": {"mondrian": options},
+                    "unit": unit,
+                    "suppress": {"at-most": share},
+                }
+            )
+            for share in ("2%", "0%")
+        ]
+        runs = [prepare_growth(rows, policy) for policy in policies]
+        turn = [[grow() for grow in runs] for _ in range(turns)]
+        ratio = statistics.median(leaving[0] / keeping[0] for leaving, keeping in turn)
+        line(f"{name}: suppress / all stay, CPU of growth", f"{ratio:.2f}", "<= 1.2")
+        line(f"{name}: leaves", f"{turn[0][0][2]:,}, {turn[0][1][2]:,}")
+        published = [[seconds_to_publish(rows, policy) for policy in policies] for _ in range(turns)]
+        ratio = statistics.median(leaving / keeping for leaving, keeping in published)
+        line(f"{name}: suppress / all stay, CPU of publish", f"{ratio:.2f}", "<= 2.2")
+        results[f"{table.num_rows} {k} suppress {name}"] = {"growth": turn, "publish": published}
+
+
+def seconds_to_publish(rows: pa.Table, policy: Policy) -> float:
+    """CPU seconds of a release in memory."""
+    start = time.process_time()
+    publish(rows, policy, threads=1)
+    return time.process_time() - start
+
+
 def bench_people(n_rows: int, k: int, turns: int, results: dict) -> None:
     """The same on people of nine states: seven categories, of which one has a hierarchy, and three numbers."""
     from loss_tables import CLASS
@@ -385,6 +442,9 @@ def main() -> None:
     parser.add_argument(
         "--people", type=int, metavar="TURNS", help="the same on people of ACS, which SFUMATO_DATA has"
     )
+    parser.add_argument(
+        "--suppress", type=int, metavar="TURNS", help="rows may be left out, or not, and nothing else"
+    )
     parser.add_argument("--json", type=Path, help="append one line of results to this file")
     options = parser.parse_args()
     results: dict = {}
@@ -395,14 +455,17 @@ def main() -> None:
     if options.unit:
         with contextlib.redirect_stdout(io.StringIO()):
             bench_unit(table_of(5_000), 10, 1, {})
+    if options.suppress:
+        with contextlib.redirect_stdout(io.StringIO()):
+            bench_suppress(table_of(5_000), 10, 1, {})
     if options.people:
         with contextlib.redirect_stdout(io.StringIO()):
             bench_people(5_000, 10, 1, {})
     for n_rows in options.rows:
         table = table_of(n_rows)
         for k in options.k:
-            if options.sampling or options.tuned or options.people or options.unit:
-                if options.sampling or options.tuned or options.unit:
+            if options.sampling or options.tuned or options.people or options.unit or options.suppress:
+                if options.sampling or options.tuned or options.unit or options.suppress:
                     print(f"\n{n_rows:,} rows, k = {k:,}")
                 if options.sampling:
                     bench_sampling(table, k, results)
@@ -410,6 +473,8 @@ def main() -> None:
                     bench_tuned(table, Policy.parse(POLICY).schema, TASKS, k, options.tuned, results)
                 if options.unit:
                     bench_unit(table, k, options.unit, results)
+                if options.suppress:
+                    bench_suppress(table, k, options.suppress, results)
                 if options.people:
                     bench_people(n_rows, k, options.people, results)
                 continue

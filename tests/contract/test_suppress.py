@@ -61,6 +61,45 @@ def test_a_release_says_how_many_rows_were_left_out_and_never_which(sfumato, lef
     assert sfumato("verify", left_out, "--strict").code == 1
 
 
+def test_with_the_raw_table_rows_that_were_left_out_are_counted_again(sfumato, left_out):
+    done = sfumato("verify", left_out, "--table", "towns.csv", "--strict")
+    assert "ok    12 of 192 rows were left out\n" in done.out
+    assert "owner's word" not in done.out
+    assert done.code == 0
+    edit_certificate(left_out, lambda document: document["claims"].update(suppressed=11))
+    done = sfumato("verify", left_out, "--table", "towns.csv")
+    assert done.code == 1
+    assert "FAIL  the rows of the raw table fall into the groups of the release" in done.out
+
+
+def test_with_a_unit_no_more_people_lose_a_row_than_may(sfumato, here, towns):
+    """The rare rows are those of 12 people; 8% of 160 people are 12, and 4% are 6."""
+    people = [f"p{i % 148}" for i in range(180)] + [f"rare{i}" for i in range(12)]
+    pa_csv.write_csv(towns.append_column("who", pa.array(people)), here / "towns.csv")
+    text = MEDIAN.replace("  ill:", "  who:  {role: identifier}\n  ill:") + "unit: who\n"
+    for share, most in (("8%", 12), ("4%", 6)):
+        (here / "policy.yaml").write_text(text.replace("10%", share), encoding="utf-8")
+        done = sfumato("publish", "towns.csv", "--policy", "policy.yaml", "--out", "out", "--overwrite")
+        assert done.code == 0
+        certificate = json.loads((here / "out" / "certificate.json").read_text(encoding="utf-8"))
+        n_left = certificate["claims"]["suppressed"]
+        assert n_left == most if share == "8%" else n_left <= most
+        assert certificate["claims"]["people"] == 160 - n_left
+        done = sfumato("verify", "out", "--table", "towns.csv")
+        assert done.code == 0
+        assert f"ok    {n_left} of 160 people have a row that was left out\n" in done.out
+
+
+def test_the_raw_table_is_only_for_releases_that_need_it(sfumato, here, towns):
+    (here / "policy.yaml").write_text(HEAD, encoding="utf-8")
+    assert sfumato("publish", "towns.csv", "--policy", "policy.yaml", "--out", "out").code == 0
+    done = sfumato("verify", "out", "--table", "towns.csv")
+    assert done.code == 2
+    assert "groups count people, or that leaves rows out, and this one does neither" in " ".join(
+        done.err.split()
+    )
+
+
 def test_rows_that_are_left_out_form_no_group(left_out):
     published = (left_out / "release.csv").read_text(encoding="utf-8").splitlines()[1:]
     groups: dict[str, int] = {}

@@ -5,7 +5,6 @@ Mondrian is grown once, with its allowance; ``publish``, which keeps the better 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
@@ -52,7 +51,7 @@ def grown(case: Case, share: Fraction) -> Groups:
 @given(reachable_cases(workloads=WORKLOADS).filter(is_not_close), SHARES)
 def test_mondrian_as_published_leaves_out_the_rows_of_the_naive_twin(case: Case, share: Fraction) -> None:
     twin = case.twin()
-    twin.allowance = int(share * len(case.rows))
+    twin.share = share
     expected = ordered((tuple(leaf.box), leaf.members) for leaf in twin.grow().leaves())
     event(f"left out: {min(len(case.rows) - sum(len(rows) for _, rows in expected), 5)}")
     assert grown(case, share) == expected
@@ -75,7 +74,7 @@ def expected_groups(twin: naive_rest.Rest) -> list[list[int]]:
 @settings(max_examples=100)
 @given(rests.cases().filter(is_not_close), SHARES)
 def test_loss_leaves_out_the_rows_of_the_naive_twin(case: rests.Case, share: Fraction) -> None:
-    expected = expected_groups(case.twin(allowance=int(share * len(case.rows))))
+    expected = expected_groups(case.twin(share=share))
     event(f"left out: {min(len(case.rows) - sum(map(len, expected)), 5)}")
     assert rest_groups(case, rest_policy(case, share, case.policy())) == expected
 
@@ -84,8 +83,7 @@ def test_loss_leaves_out_the_rows_of_the_naive_twin(case: rests.Case, share: Fra
 @given(rests.cases().filter(is_not_close), SHARES, st.sampled_from([0, 0.1, 2]))
 def test_with_a_class_the_mixed_score_does_too(case: rests.Case, share: Fraction, loss_weight: float) -> None:
     task = naive_rest.Task([row["class"] for row in case.rows])
-    allowance = int(share * len(case.rows))
-    expected = expected_groups(case.twin(tasks=[task], loss_weight=float(loss_weight), allowance=allowance))
+    expected = expected_groups(case.twin(tasks=[task], loss_weight=float(loss_weight), share=share))
     plain = case.policy_without_criterion(**{"loss-weight": loss_weight}) | {
         "workload": [{"classify": "class"}]
     }
@@ -102,13 +100,12 @@ AT_MOST = ("5%", "10%", "25%", "60%", "100%")
 
 
 def suppressing_table(number: int, refine: str) -> tuple[RandomTable, dict[str, Any], int]:
-    """A random table without closeness, a policy that lets rows go, and how many."""
+    """A random table, a policy that lets rows go, and how many."""
     case = random_table(number, refine)
-    require = [item for item in case.require if "t-closeness" not in item] or [{"k-anonymity": 2}]
     share = AT_MOST[number % len(AT_MOST)]
     workload = case.policy["workload"] if case.policy["workload"] == [{"classify": "class"}] else []
-    policy = {**case.policy, "require": require, "workload": workload, "suppress": {"at-most": share}}
-    return replace(case, require=require), policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
+    policy = {**case.policy, "workload": workload, "suppress": {"at-most": share}}
+    return case, policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
 
 
 def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:

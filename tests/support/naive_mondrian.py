@@ -29,6 +29,8 @@ MISSING = -math.inf
 """A missing cell among the values of an ordered attribute: its own value, before all others."""
 
 Row = Mapping[str, Any]
+Allowance = tuple[int, int]
+"""How many rows may be left out, and how many people may have one of them."""
 Path = tuple[Any, ...]
 """A node of a hierarchy: the labels from the root down to it."""
 
@@ -86,11 +88,14 @@ class Split:
     def largest(self) -> int:
         return max(map(len, self.parts))
 
+    def left_out(self) -> list[int]:
+        """The rows of the parts that are left out."""
+        pairs = zip(self.parts, self.stands, strict=True) if self.stands else ()
+        return [i for part, stands in pairs if not stands for i in part]
+
     @property
     def n_left(self) -> int:
-        """Rows of the parts that are left out."""
-        pairs = zip(self.parts, self.stands, strict=True) if self.stands else ()
-        return sum(len(part) for part, stands in pairs if not stands)
+        return len(self.left_out())
 
     def standing(self) -> list[tuple[Any, tuple[int, ...]]]:
         """The branches and parts that stay."""
@@ -109,7 +114,7 @@ class Node:
     members: tuple[int, ...]
     box: list[Any]
     is_selecting: bool = False
-    allowance: int = 0
+    allowance: Allowance = (0, 0)
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -118,6 +123,12 @@ class Node:
             yield self
         for child in self.children:
             yield from child.leaves()
+
+    def inner(self) -> Iterator[Node]:
+        if self.split is not None:
+            yield self
+        for child in self.children:
+            yield from child.inner()
 
 
 def common(paths: Iterable[Path]) -> Path:
@@ -426,10 +437,10 @@ class Mondrian:
         split_only: Sequence[str] | None = None,
         median_below_gain: float | None = None,
         standardize: bool = False,
-        allowance: int = 0,
     ) -> None:
         self.rows, self.axes, self.requirements, self.queries = rows, axes, requirements, queries
-        self.allowance = allowance
+        self.people: Sequence[Any] = range(len(rows))  # each row is a person of its own
+        self.share = Fraction(0)  # of the rows, and of the people, that may be left out
         names = [axis.name for axis in axes]
         self.targets = targets_of(rows, workload, names, cut, standardize=standardize)
         self.gain_scale = gain_scale(self.targets, standardize=standardize) if self.targets else 0.0
@@ -439,7 +450,9 @@ class Mondrian:
     def grow(self) -> Node:
         """The partition tree; its root has all rows and satisfies the requirement, or the requirement is hopeless."""
         box = [self.whole_range(axis) if isinstance(axis, Ordered) else self.top(axis) for axis in self.axes]
-        root = Node(tuple(range(len(self.rows))), box, bool(self.queries), self.allowance)
+        everyone = tuple(range(len(self.rows)))
+        allowance = int(self.share * len(everyone)), int(self.share * self.n_people(everyone))
+        root = Node(everyone, box, bool(self.queries), allowance)
         assert self.is_allowed(root.members)
         waiting = [root]
         while waiting:
@@ -448,18 +461,50 @@ class Mondrian:
             node.is_selecting = node.split is not None
             node.split = node.split or self.choose(node.members, node.allowance)
             if node.split is None:
-                for i, axis in enumerate(self.axes):
-                    if isinstance(axis, Tree):
-                        node.box[i] = self.cover(node.members, axis)
+                self.close(node)
                 continue
             standing = node.split.standing()
-            allowed = hand_down(node.allowance - node.split.n_left, [len(part) for _, part in standing])
+            n_rows, n_people = node.allowance
+            by_rows = hand_down(n_rows - node.split.n_left, [len(part) for _, part in standing])
+            by_people = hand_down(
+                n_people - self.n_people(node.split.left_out()), [self.n_people(part) for _, part in standing]
+            )
+            allowed = zip(by_rows, by_people, strict=True)
             for (branch, part), allowance in zip(standing, allowed, strict=True):
                 box = list(node.box)
                 box[node.split.axis] = self.narrowed(node, branch)
                 node.children.append(Node(part, box, node.is_selecting, allowance))
             waiting += node.children
         return root
+
+    def undo_far_groups(self, root: Node) -> int:
+        """Undo the last splits of all groups that do not hold beside what is published, until all do: how many rounds."""
+        n_rounds = 0
+        while True:
+            published = [i for leaf in root.leaves() for i in leaf.members]
+            parents = [
+                node
+                for node in root.inner()
+                if any(
+                    child.split is None and not self.is_allowed(child.members, published)
+                    for child in node.children
+                )
+            ]
+            if not parents:
+                return n_rounds
+            n_rounds += 1
+            for node in parents:
+                node.split, node.children = None, []
+                self.close(node)
+
+    def close(self, node: Node) -> None:
+        """Let a node be a leaf: its box is no larger than its rows need along hierarchies."""
+        for i, axis in enumerate(self.axes):
+            if isinstance(axis, Tree):
+                node.box[i] = self.cover(node.members, axis)
+
+    def n_people(self, members: Iterable[int]) -> int:
+        return len({self.people[i] for i in members})
 
     def narrowed(self, node: Node, branch: Any) -> Any:
         assert node.split is not None
@@ -468,9 +513,11 @@ class Mondrian:
         low, high = node.box[node.split.axis]
         return (low, node.split.threshold) if branch == "left" else (node.split.threshold, high)
 
-    def is_allowed(self, members: Sequence[int]) -> bool:
+    def is_allowed(self, members: Sequence[int], table: Iterable[int] | None = None) -> bool:
+        """Do these rows hold as one group, beside those of the table, or others?"""
         rows = [self.rows[i] for i in members]
-        return all(satisfies(rows, requirement, self.rows) for requirement in self.requirements)
+        whole = self.rows if table is None else [self.rows[i] for i in table]
+        return all(satisfies(rows, requirement, whole) for requirement in self.requirements)
 
     # -- candidates --------------------------------------------------------------------------------
 
@@ -491,17 +538,19 @@ class Mondrian:
         if len(parts) > 1:
             yield Split(at, None, tuple(parts), tuple(map(tuple, parts.values())))
 
-    def allowable(self, members: Sequence[int], at: int, allowance: int = 0) -> list[Split]:
+    def allowable(self, members: Sequence[int], at: int, allowance: Allowance = (0, 0)) -> list[Split]:
         tried = [self.allow(split, members, allowance) for split in self.candidates(members, at)]
         return [split for split in tried if split is not None]
 
-    def allow(self, split: Split, members: Sequence[int], allowance: int) -> Split | None:
+    def allow(self, split: Split, members: Sequence[int], allowance: Allowance) -> Split | None:
         """The split if all its parts are allowed, or those that are not may be left out, and that pays."""
         stands = tuple(map(self.is_allowed, split.parts))
         axis, kept = self.axes[split.axis], replace(split, stands=stands)
         if all(stands):
             return split
-        if isinstance(axis, Ordered) or kept.n_left > allowance or not any(stands):
+        if isinstance(axis, Ordered) or not any(stands):
+            return None
+        if kept.n_left > allowance[0] or self.n_people(kept.left_out()) > allowance[1]:
             return None
         whole, here = self.n_leaves(axis, self.top(axis)), self.n_leaves(axis, self.cover(members, axis))
         gained = sum(len(part) * (here - self.n_leaves(axis, branch)) for branch, part in kept.standing())
@@ -578,7 +627,7 @@ class Mondrian:
 
     # -- the choice --------------------------------------------------------------------------------
 
-    def choose(self, members: Sequence[int], allowance: int = 0) -> Split | None:
+    def choose(self, members: Sequence[int], allowance: Allowance = (0, 0)) -> Split | None:
         if not self.targets:
             return self.choose_median(members, allowance)
         best = self.choose_scored(members, allowance)
@@ -586,14 +635,14 @@ class Mondrian:
             return self.choose_median(members, allowance)
         return best
 
-    def choose_median(self, members: Sequence[int], allowance: int) -> Split | None:
+    def choose_median(self, members: Sequence[int], allowance: Allowance) -> Split | None:
         """The widest attribute that can be split, and on it the best balanced split [LDR08, section 2.2]."""
         for at in sorted(self.may_split, key=lambda at: (-self.width(members, at), at)):
             if splits := self.allowable(members, at, allowance):
                 return min(splits, key=lambda split: (split.largest, split.threshold or 0))
         return None
 
-    def choose_scored(self, members: Sequence[int], allowance: int) -> Split | None:
+    def choose_scored(self, members: Sequence[int], allowance: Allowance) -> Split | None:
         """The split of the best score [LDR08, equations 3 to 6]."""
         splits = [split for at in self.may_split for split in self.allowable(members, at, allowance)]
         return min(

@@ -13,13 +13,17 @@ Row = Mapping[str, Any]
 
 
 def people_satisfy(
-    members: Iterable[int], rows: Sequence[Row], people: Sequence[Any], requirement: Any
+    members: Iterable[int],
+    rows: Sequence[Row],
+    people: Sequence[Any],
+    requirement: Any,
+    among: Iterable[int] | None = None,
 ) -> bool:
-    """Do these rows of a table, as one group, satisfy the requirement by their people?"""
+    """Do these rows of a table, as one group beside others or all, satisfy the requirement by their people?"""
     members = list(members)
     if isinstance(requirement, KAnonymity):
         return len({people[i] for i in members}) >= requirement.k
-    table = once_for_each_value(range(len(rows)), rows, people, requirement.of)
+    table = once_for_each_value(among or range(len(rows)), rows, people, requirement.of)
     return naive.satisfies(once_for_each_value(members, rows, people, requirement.of), requirement, table)
 
 
@@ -34,8 +38,8 @@ class MondrianOfPeople(naive.Mondrian):
     """The naive twin of Mondrian, whose groups count people."""
 
     def __init__(self, people: Sequence[Any], *given: Any, **options: Any) -> None:
-        self.people = people
         super().__init__(*given, **options)
+        self.people = people
 
-    def is_allowed(self, members: Sequence[int]) -> bool:
-        return all(people_satisfy(members, self.rows, self.people, item) for item in self.requirements)
+    def is_allowed(self, members: Sequence[int], table: Iterable[int] | None = None) -> bool:
+        return all(people_satisfy(members, self.rows, self.people, item, table) for item in self.requirements)

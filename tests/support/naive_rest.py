@@ -65,6 +65,8 @@ Left-out rows
     count as one part in bits, in information and in the largest part, and are no node.
 23. What is left of b goes to the parts in proportion to their rows, rounded down; then one row each to the parts with
     the largest remainders, of equal ones the first. So it does at every split.
+24. Where people count, there is a second allowance of people: as many may have a row left out. Those of a split spend it,
+    and what is left goes to the parts in proportion to their people, rounded in the same way.
 """
 
 from __future__ import annotations
@@ -82,6 +84,8 @@ from numpy.typing import NDArray
 from sfumato.kernels.information import information_of  # x log2 x in fixed point, and nothing else
 
 Rows = NDArray[np.int64]
+Allowance = tuple[int, int]
+"""How many rows may be left out, and how many people may have one of them."""
 Path = tuple[Hashable, ...]
 """A leaf of a hierarchy: the labels from the root down to it."""
 UNIT = 2**30
@@ -283,7 +287,7 @@ class Node:
 
     rows: Rows
     box: dict[int, tuple[int, int]]
-    allowance: int = 0
+    allowance: Allowance = (0, 0)
     split: Split | None = None
     children: list[Node] = field(default_factory=list)
 
@@ -307,7 +311,8 @@ class Rest:
     rest: bool = True
     loss_weight: float = 0.1
     chance: bool = True
-    allowance: int = 0
+    share: Fraction = Fraction(0)
+    people: Sequence[int] | None = None
 
     # ---- prices ----
 
@@ -419,7 +424,9 @@ class Rest:
     def leaving(self, node: Node, left: Rows, split: Split) -> Iterator[Split]:
         """The split with these rows left out, if the node may do that and it pays."""
         gain = split.gain - len(left) * self.row_price
-        if split.parts and 0 < len(left) <= node.allowance and gain > 0:
+        most_rows, most_people = node.allowance
+        is_few = 0 < len(left) <= most_rows and self.n_people(left) <= most_people
+        if split.parts and is_few and gain > 0:
             yield replace(split, gain=gain, left=(left,))
 
     @cached_property
@@ -442,9 +449,9 @@ class Rest:
             other = self.prices[index] * len(outside) * (column.width(v) - column.width(around))
             inner, outer = node.rows[mask], node.rows[~mask]
             yield Split(index, 2, d, one + other, (inner, outer), (d, -1))
-            if node.allowance and self.holds(inner) and not self.holds(outer):
+            if any(node.allowance) and self.holds(inner) and not self.holds(outer):
                 yield from self.leaving(node, outer, Split(index, 2, d, one, (inner,), (d,)))
-            if node.allowance and self.holds(outer) and not self.holds(inner):
+            if any(node.allowance) and self.holds(outer) and not self.holds(inner):
                 yield from self.leaving(node, inner, Split(index, 2, d, other, (outer,), (around,)))
 
     # ---- growth ----
@@ -463,20 +470,27 @@ class Rest:
     def grow(self) -> Node:
         rows = np.arange(self.n_rows)
         box = {i: (0, column.length) for i, column in enumerate(self.columns) if isinstance(column, Number)}
-        root = Node(rows, box, self.allowance)
+        root = Node(rows, box, (int(self.share * len(rows)), int(self.share * self.n_people(rows))))
         open_nodes = [root]
         while open_nodes:
             node = open_nodes.pop()
             node.split = self.best(node)
             if node.split is not None:
-                left = node.allowance - sum(map(len, node.split.left))
-                allowed = hand_down(left, [len(part) for part in node.split.parts])
+                parts, (n_rows, n_people) = node.split.parts, node.allowance
+                n_rows -= sum(map(len, node.split.left))
+                n_people -= sum(map(self.n_people, node.split.left))
+                by_people = hand_down(n_people, list(map(self.n_people, parts)))
+                allowed = list(zip(hand_down(n_rows, list(map(len, parts))), by_people, strict=True))
                 node.children = [
                     Node(part, self.box_of(node, place), allowed[place])
                     for place, part in enumerate(node.split.parts)
                 ]
                 open_nodes += node.children
         return root
+
+    def n_people(self, rows: Rows) -> int:
+        """Each row is a person of its own where nobody says whose it is."""
+        return len(rows) if self.people is None else len({self.people[i] for i in rows.tolist()})
 
     def box_of(self, node: Node, place: int) -> dict[int, tuple[int, int]]:
         """The box of a part: the node's, cut at the threshold if there is one."""

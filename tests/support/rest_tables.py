@@ -248,8 +248,11 @@ class RandomTable:
         """The policy with these options of Mondrian."""
         return {**self.policy, "method": {"mondrian": {**self.policy["method"]["mondrian"], **mondrian}}}
 
-    def holds(self, group: Sequence[Row]) -> bool:
-        return all(satisfies(group, required, self.rows) for required in self.require)
+    def holds(self, group: Sequence[Row], table: Sequence[Row] | None = None) -> bool:
+        """Does a group hold beside the rows of the table, or others?"""
+        return all(
+            satisfies(group, required, self.rows if table is None else table) for required in self.require
+        )
 
     def groups(self, published: pa.Table) -> dict[tuple[Any, ...], list[int]]:
         """The numbers of the rows of each set of labels."""
@@ -266,7 +269,7 @@ class RandomTable:
             for row in rows:
                 for name, label in zip(self.quasi, labels, strict=True):
                     assert COLUMNS[name].covers(label, self.rows[row][name]), (name, label)
-            assert self.holds([self.rows[row] for row in rows]), labels
+            assert self.holds([self.rows[row] for row in rows], [self.rows[row] for row in found]), labels
 
 
 def random_table(number: int, refine: str) -> RandomTable:

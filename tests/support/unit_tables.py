@@ -30,15 +30,18 @@ class PeopleTable(RandomTable):
     def is_reachable(self) -> bool:
         return self.holds(self.rows)
 
-    def holds(self, group: Sequence[Row]) -> bool:
-        return all(self.holds_of_people(group, required) for required in self.require)
+    def holds(self, group: Sequence[Row], table: Sequence[Row] | None = None) -> bool:
+        whole = self.rows if table is None else table
+        return all(self.holds_of_people(group, required, whole) for required in self.require)
 
-    def holds_of_people(self, group: Sequence[Row], required: Mapping[str, Any]) -> bool:
+    def holds_of_people(
+        self, group: Sequence[Row], required: Mapping[str, Any], table: Sequence[Row]
+    ) -> bool:
         """Does a group satisfy a requirement, if a person counts once, and once for each of its values?"""
         ((word, given),) = required.items()
         if word == "k-anonymity":
             return len({self.people[row["row"]] for row in group}) >= given
-        return satisfies(self.pairs(group, given["of"]), required, self.pairs(self.rows, given["of"]))
+        return satisfies(self.pairs(group, given["of"]), required, self.pairs(table, given["of"]))
 
     def policy_without_list(self, **options: Any) -> dict[str, Any]:
         """The policy with these options of Mondrian, and no list of cells: a list needs rows in memory."""

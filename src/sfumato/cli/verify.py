@@ -113,7 +113,9 @@ def telling_options(command: Command) -> Command:
     help="The table that a risk-utility release was made with: recompute its risk.",
 )
 @click.option(
-    "--table", metavar="TABLE", help="The raw table of a release whose groups count people: count them again."
+    "--table",
+    metavar="TABLE",
+    help="The raw table: count again the people of groups, and rows that were left out.",
 )
 @click.option(
     "--sql",

@@ -409,13 +409,17 @@ class LabelEncoder(OnePass):
     ) -> Reference | None:
         """What a requirement compares groups with, if it does: the values of the whole table.
 
-        ``count`` says how often each value counts there; its rows if None.
+        ``count`` says how often each value counts there; its rows if None. A value that does not count is none.
         """
         if Needs.REFERENCE not in requirement.needs:
             return None
         values = [*self._known.take(pc.sort_indices(self._known)).to_pylist(), None]
-        counts = (self.count if count is None else count).tolist()
-        return requirement.reference(self.attribute, dict(zip(values, counts, strict=False)))
+        counts = self.count if count is None else count
+        used = np.flatnonzero(counts)
+        found = requirement.reference(self.attribute, {values[code]: int(counts[code]) for code in used})
+        if found is None or len(used) == len(counts):
+            return found
+        return replace(found, counts=counts, order=used[found.order])
 
     def codes(self, column: pa.Array) -> Codes:
         return self.dictionary.codes(column, self._code)

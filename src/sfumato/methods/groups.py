@@ -19,7 +19,7 @@ from sfumato.encoding.domain import Domain
 from sfumato.engines.protocol import UNLIMITED, Engine, Loaded, Published, Rows, Work
 from sfumato.engines.scan import Intake
 from sfumato.errors import InternalError
-from sfumato.methods.people import PeopleMeter, ReachedFigures
+from sfumato.methods.people import Codes, PeopleMeter, ReachedFigures
 from sfumato.methods.protocol import Draft, Extras
 from sfumato.policy import predicate
 from sfumato.policy.document import Policy
@@ -88,6 +88,13 @@ class Run(Protocol):
 
     def n_splits(self) -> dict[str, int]:
         """How often each quasi-identifier was split."""
+
+    def people_left_out(self) -> Codes:
+        """Whose each row is that was left out and came to no work, if people count."""
+
+    @property
+    def published(self) -> Mapping[str, NDArray[np.int64]]:
+        """How often each sensitive value counts in what is published, where that is not as in the whole table."""
 
 
 class Told(NamedTuple):
@@ -249,7 +256,7 @@ def draft_groups(
     progress: Progress,
 ) -> tuple[Draft, Outcome]:
     """Publish groups as they are found, and draft their release; ``method`` is what the certificate calls the way."""
-    people = PeopleMeter.of(table.columns, policy.requirements)
+    people = PeopleMeter.of(table.columns, policy.requirements, run.published)
     works = _works_that_publish(run, engine, table, policy, random, progress, people, extras.pseudonyms)
     with engine.sink(extras.file_format, escapes=policy.escapes_formulas) as sink:
         outcome = _note_all(engine.publish(works, sink), run, table, policy)
@@ -264,7 +271,12 @@ def draft_groups(
     only = outcome.groups
     reason = None if only is None else partial(_explain, table.source, policy, only)
     losses = None if only is None else partial(_explain_losses, table.source, policy, only)
-    counted = None if people is None else people.join(outcome.reached)
+    counted = None
+    if people is not None:
+        n_rows = (
+            table.columns.count(table.columns.person) if outcome.n_left and table.columns.person else None
+        )
+        counted = people.join(outcome.reached, run.people_left_out(), n_rows)
     draft = Draft(
         sink.rows(),
         policy,

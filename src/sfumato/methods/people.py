@@ -26,6 +26,8 @@ from sfumato.table.combinations import number_combinations
 Ints = NDArray[np.int64]
 Codes = NDArray[np.uint32]
 
+NO_COUNTS: Mapping[str, Ints] = {}
+NOBODY = np.zeros(0, dtype=np.uint32)
 CELLS_AT_ONCE = 1 << 18
 """Groups times values whose counts are looked at in one go."""
 
@@ -48,11 +50,13 @@ class ReachedFigures(NamedTuple):
     n_groups: int
     small: SmallGroups
     n_pairs: int
+    left_out: Codes = NOBODY
+    """Whose each row is that was left out beside them."""
 
     @classmethod
-    def of(cls, achieved: tuple[float, ...], people: Ints) -> Self:
+    def of(cls, achieved: tuple[float, ...], people: Ints, left_out: Codes = NOBODY) -> Self:
         """Of groups with so many people."""
-        return cls(achieved, len(people), SmallGroups.of(people), int(people.sum()))
+        return cls(achieved, len(people), SmallGroups.of(people), int(people.sum()), left_out)
 
 
 class _Asked(NamedTuple):
@@ -74,11 +78,16 @@ class PeopleMeter:
     asked: tuple[_Asked, ...]
 
     @classmethod
-    def of(cls, columns: Columns, requirements: Sequence[Requirement]) -> Self | None:
-        """None if groups count rows."""
+    def of(
+        cls, columns: Columns, requirements: Sequence[Requirement], published: Mapping[str, Ints] = NO_COUNTS
+    ) -> Self | None:
+        """None if groups count rows.
+
+        published   how many pairs of each sensitive value are published, where that is not as in the whole table
+        """
         if columns.person is None:
             return None
-        asked = tuple(_ask(item, columns) for item in requirements)
+        asked = tuple(_ask(item, columns, published) for item in requirements)
         return cls(columns.place(columns.person), columns.n_people, asked)
 
     def look_at(self, part: Loaded) -> PeopleCells:
@@ -93,7 +102,10 @@ class PeopleMeter:
         person = cells.codes[self.person][rows]
         achieved = tuple(_measure(one, group, person, cells.codes, rows) for one in self.asked)
         first = number_combinations([group, person], in_order=False).first_rows()
-        return ReachedFigures.of(achieved, np.bincount(group[first], minlength=len(groups.size)))
+        n_people = np.bincount(group[first], minlength=len(groups.size))
+        everyone = cells.codes[self.person]
+        left_out = NOBODY if len(rows) == len(everyone) else np.delete(everyone, rows)
+        return ReachedFigures.of(achieved, n_people, left_out)
 
     def measure_counts(self, n_people: Ints, values: Ints, moments: Ints) -> tuple[float, ...]:
         """What one group reaches: its people, its pairs by value, and the moments of its pairs of person and number.
@@ -121,8 +133,14 @@ class PeopleMeter:
             found.append(one.requirement.worst(one.requirement.measure(stats)))
         return tuple(found)
 
-    def join(self, parts: Sequence[ReachedFigures]) -> CountedPeople:
-        """What the groups of all parts reach; a PromiseError if one does not reach enough."""
+    def join(
+        self, parts: Sequence[ReachedFigures], left_out: Codes = NOBODY, n_rows: Ints | None = None
+    ) -> CountedPeople:
+        """What the groups of all parts reach; a PromiseError if one does not reach enough.
+
+        left_out   whose each row is that was left out before there were parts
+        n_rows     (people,) the rows of each; None if no row was left out
+        """
         achieved = []
         for i, one in enumerate(self.asked):
             worst = one.requirement.worst(np.array([part.achieved[i] for part in parts]))
@@ -137,7 +155,11 @@ class PeopleMeter:
         n_groups, n_pairs = sum(part.n_groups for part in whole), sum(part.n_pairs for part in whole)
         small = reduce(SmallGroups.join, (part.small for part in whole))
         risk = small.risk(rows=n_pairs, groups=n_groups)
-        return CountedPeople(self.n_people, n_groups, tuple(achieved), risk)
+        n_gone = 0
+        if n_rows is not None:
+            n_left = np.bincount(np.concatenate([left_out, *(part.left_out for part in parts)]))
+            n_gone = int(((n_left > 0) & (n_left == n_rows[: len(n_left)])).sum())
+        return CountedPeople(self.n_people - n_gone, n_groups, tuple(achieved), risk)
 
 
 class PeopleCells(NamedTuple):
@@ -154,14 +176,14 @@ class PeopleCells(NamedTuple):
         return order[np.searchsorted(self.numbers, groups.row_numbers, sorter=order)]
 
 
-def _ask(requirement: Requirement, columns: Columns) -> _Asked:
+def _ask(requirement: Requirement, columns: Columns, published: Mapping[str, Ints]) -> _Asked:
     column = sensitive_column(requirement)
     if column is None:
         return _Asked(requirement, None)
     place = columns.place(column)
     if not isinstance(column, Label):
         return _Asked(requirement, place, unit=columns.scale(column).unit)
-    counts = columns.count_pairs(column)
+    counts = published.get(column.name, columns.count_pairs(column))
     reference = columns.labels[column.name].reference_for(requirement, counts)
     return _Asked(requirement, place, len(counts), reference)
 

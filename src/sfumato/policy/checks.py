@@ -19,7 +19,7 @@ from sfumato.policy.mistakes import Misfit, Mistake, Mistakes, Origin, PolicyMis
 from sfumato.policy.options import MethodOptions
 from sfumato.policy.options.method import RestOfPolicy
 from sfumato.policy.output import EXCLUDING, OutputForm, object_to_exclusions
-from sfumato.policy.requirements import Requirement, TCloseness
+from sfumato.policy.requirements import Requirement
 from sfumato.policy.rules import is_number
 from sfumato.policy.schema import (
     GROUP,
@@ -392,17 +392,6 @@ def _check_suppress(policy: UncheckedPolicy) -> None:
     check_suppress(policy.suppress)
     if objection := policy.method.object_to_suppression():
         raise Misfit(("suppress",), objection)
-    if not policy.suppress.leaves_rows_out:
-        return
-    is_person = policy.unit is not None and policy.unit.is_person
-    if is_person and not policy.method.counts_people_left_out:
-        raise Misfit(("suppress",), "it counts rows, and unit counts people; leave out one of the two.")
-    if any(isinstance(item, TCloseness) for item in policy.requirements):
-        raise Misfit(
-            ("suppress",),
-            "t-closeness compares groups with all rows, and those that are left out would change these; "
-            "leave out one of the two.",
-        )
 
 
 def _check_output(policy: UncheckedPolicy) -> None:

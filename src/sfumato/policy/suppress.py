@@ -78,7 +78,7 @@ class Suppress(Part):
         return self.at_most > 0
 
     def most_rows(self, n_rows: int) -> int:
-        """How many rows of a table with ``n_rows`` may be left out."""
+        """How many of so many rows may be left out; of so many people as well, where these count."""
         return int(self.at_most * n_rows)
 
     def __str__(self) -> str:

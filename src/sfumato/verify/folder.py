@@ -65,7 +65,7 @@ from sfumato.verify.measure import (
 from sfumato.verify.people import OWNERS_WORD, check_claims_of_people
 from sfumato.verify.portions import NoRoom
 from sfumato.verify.recoding import RecodingMatch, read_recoding
-from sfumato.verify.recount import RawTable, recount_people
+from sfumato.verify.recount import RawTable, recount
 from sfumato.verify.rows import (
     allowed_memory,
     columns_to_check,
@@ -207,7 +207,7 @@ class CertifiedRows:
     groups: list[FoundGroups]
     """The groups of the rows are put here, where they are found in memory."""
     raw: RawTable | None = None
-    """The raw table, in which people are counted again."""
+    """The raw table, in which people and rows that were left out are counted again."""
 
     @property
     def folder(self) -> Path:
@@ -435,7 +435,9 @@ def _check_groups(given: CertifiedRows) -> Iterator[Check]:
     found = examined.measures
     yield Check(claim, True)
     yield check_equal("the release holds {}", claimed.rows, found.rows, of="row")
-    yield _check_suppressed(claimed, policy)
+    suppressed = _check_suppressed(claimed, policy)
+    if given.raw is None or held is None or not suppressed.is_note:
+        yield suppressed
     yield check_equal("the rows form {}", claimed.groups, found.groups, of="group")
     yield from _check_promises(found, given, held)
     yield from check_details(claimed, claims(found))
@@ -458,9 +460,9 @@ def _check_promises(found: Measures, given: CertifiedRows, held: RecodingMatch |
         promised += [check for check in figures if not check.passed]  # what is as claimed was said before
     else:
         promised += check_claims_of_people(claimed, policy, shown_figures(found))
-        if given.raw is not None and held is not None and all(check.passed for check in promised):
-            counted = recount_people(given.raw, held, policy, claimed)
-            promised = [*(check for check in promised if not check.claim.startswith(OWNERS_WORD)), *counted]
+    if given.raw is not None and held is not None and all(check.passed for check in promised):
+        counted = recount(given.raw, held, policy, claimed)
+        promised = [*(check for check in promised if not check.claim.startswith(OWNERS_WORD)), *counted]
     yield from promised
 
 

@@ -1,7 +1,7 @@
-"""The people of a release's groups, counted again in the raw table.
+"""What published rows cannot show, counted again in the raw table: the people of groups, and what was left out.
 
-Each raw row is sent to a box by the recoding of the release, and must find a group of as many rows as are published. A
-person then counts once in a group, and once for each of its values there.
+Each raw row is sent to a box by the recoding of the release, and must find a group of as many rows as are published. Rows
+without a box were left out. A person counts once in a group, and once for each of its values there.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from sfumato.errors import InputError, TableError, number_of
 from sfumato.policy.document import Policy
 from sfumato.policy.requirements import Requirement
 from sfumato.policy.schema import Attribute, Role
+from sfumato.policy.suppress import Suppress
 from sfumato.release.certificate import Claims, RiskClaim, SmallGroups
 from sfumato.release.certificate.claims import PEOPLE_COUNTED
 from sfumato.table.reading import AS_USUAL, Reading, open_as
@@ -29,34 +30,35 @@ from sfumato.verify.requirements import count_whole_columns, measure_groups
 from sfumato.verify.routing import NOWHERE, route_rows
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RawTable:
-    """The raw table of a release, to count people in. All of it is held in memory."""
+    """The raw table of a release, to count people in, and rows that were left out. All of it is held in memory."""
 
     source: Source
-    unit: str
-    person: Ints
-    """The number of each row's person."""
+    person: Ints | None
+    """The number of each row's person; None if groups count rows."""
 
     @classmethod
     def open(cls, table: Any, policy: Policy, reading: Reading = AS_USUAL) -> RawTable:
         """An InputError if it lacks a column, or says of some rows not whose they are."""
         unit = policy.person
-        if unit is None:
+        if unit is None and not policy.leaves_rows_out:
             raise InputError(
-                "--table is for a release whose groups count people, and this one counts rows; leave it out."
+                "--table is for a release whose groups count people, or that leaves rows out, and this one does neither; "
+                "leave it out."
             )
         source = open_as(table, policy.schema, reading)
         needed = {
-            unit,
+            *([] if unit is None else [unit]),
             *policy.schema.names(Role.QUASI_IDENTIFIER),
             *(item.of for item in policy.requirements if item.of is not None),
         }
         for name in sorted(needed - {*source.names}):
-            raise TableError(f"{source.where} has no column {name!r}, which is needed to count people.")
-        return cls(source, unit, number_people(source, policy.schema[unit]))
+            raise TableError(f"{source.where} has no column {name!r}, which is needed to count again.")
+        return cls(source, None if unit is None else number_people(source, policy.schema[unit]))
 
 
 def number_people(source: Source, unit: Attribute) -> Ints:
@@ -69,8 +71,8 @@ def number_people(source: Source, unit: Attribute) -> Ints:
     return np.asarray(people.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed: Claims) -> Iterator[Check]:
-    """Does every requirement hold of people, with the figures that are claimed?
+def recount(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed: Claims) -> Iterator[Check]:
+    """Were no more rows left out than may be, and does every requirement hold of people, with the figures claimed?
 
     beside   the recoding, to which all published groups have been added
     """
@@ -85,23 +87,44 @@ def recount_people(raw: RawTable, beside: RecodingMatch, policy: Policy, claimed
     yield Check("the rows of the raw table fall into the groups of the release", is_same, detail)
     if not is_same:
         return
+    if policy.suppress is not None and policy.leaves_rows_out:
+        yield from _recount_left_out(box == NOWHERE, raw.person, policy.suppress)
+    if raw.person is not None:
+        yield from _recount_people(raw.source, raw.person, box, policy, claimed)
+
+
+def _recount_left_out(is_left: Flags, person: Ints | None, suppress: Suppress) -> Iterator[Check]:
+    """Are no more rows left out than may be, and where people count no rows of more people?"""
+
+    def check(says: str, n: int, whole: int) -> Check:
+        most = suppress.most_rows(whole)
+        return Check(says, n <= most, "" if n <= most else f"the policy allows at most {most:,}")
+
+    n_left = int(is_left.sum())
+    yield check(f"{n_left:,} of {number_of(len(is_left), 'row')} were left out", n_left, len(is_left))
+    if person is not None:
+        n_people = len(np.unique(person[is_left]))
+        whole = len(np.unique(person))
+        of_people = number_of(whole, "person", "people")
+        yield check(f"{n_people:,} of {of_people} have a row that was left out", n_people, whole)
+
+
+def _recount_people(
+    source: Source, people: Ints, box: Ints, policy: Policy, claimed: Claims
+) -> Iterator[Check]:
+    """Does every requirement hold of people, with the figures that are claimed?"""
     kept = np.flatnonzero(box != NOWHERE)
-    person = raw.person[kept]
+    person = people[kept]
     n_people = len(np.unique(person))
     yield check_equal("the number of people is {}", claimed.people or 0, n_people)
-    if policy.suppress is not None and policy.leaves_rows_out:
-        n_out = len(np.unique(raw.person[box == NOWHERE]))
-        most = policy.suppress.most_rows(len(np.unique(raw.person)))
-        told = f"{number_of(n_out, 'person', 'people')} of at most {most:,} have a row that was left out"
-        yield Check(told, n_out <= most, "the policy allows no more" if n_out > most else "")
     if claimed.risk is not None:
         found = _count_risk(box[kept], person)
         words = claimed.risk.words(PEOPLE_COUNTED)
         detail = "" if found == claimed.risk else f"it is {found.words(PEOPLE_COUNTED)}"
         yield Check(f"the risk of re-identification is {words}", not detail, detail)
-    whole = _whole_of_pairs(raw.source, person, kept, policy)
+    whole = _whole_of_pairs(source, person, kept, policy)
     for item, claim in zip(policy.requirements, claimed.requirements, strict=False):
-        counted = replace(_rows_of_pairs(raw.source, item, box[kept], person, kept, policy), whole=whole)
+        counted = replace(_rows_of_pairs(source, item, box[kept], person, kept, policy), whole=whole)
         figures, holds = measure_groups(item, counted, policy.schema)
         worst = item.worst(figures)
         told = item.describe_worst_of_people(worst)

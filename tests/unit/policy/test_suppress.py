@@ -54,10 +54,6 @@ def test_a_share_is_kept_exactly(given, share, written):
         ("suppress: {at-most: null}", SAYS),
         ("suppress: 1%", "must be how many rows may be left out at most, such as {at-most: 1%}."),
         ("suppress: {}", "the key 'at-most' is missing."),
-        (
-            "suppress: {at-most: 1%}\nunit: id",
-            "it counts rows, and unit counts people; leave out one of the two.",
-        ),
     ],
 )
 def test_what_is_no_share_is_refused(line, words):
@@ -74,11 +70,10 @@ def test_a_share_that_was_put_together_in_code_is_checked_too():
         assert words in str(caught.value)
 
 
-def test_closeness_is_refused_beside_it_unless_no_row_may_be_left_out():
+@pytest.mark.parametrize("line", ["unit: id", ""])
+def test_it_goes_with_a_unit_and_with_closeness(line):
     close = HEAD.replace("k-anonymity: 2", "t-closeness: {t: 0.5, of: ill}")
-    with pytest.raises(PolicyError, match="t-closeness compares groups with all rows"):
-        Policy.parse(close + "suppress: {at-most: 1%}")
-    assert not Policy.parse(close + "suppress: {at-most: 0}").leaves_rows_out
+    assert Policy.parse(f"{close}suppress: {{at-most: 1%}}\n{line}").leaves_rows_out
 
 
 def test_the_number_of_rows_is_rounded_down():

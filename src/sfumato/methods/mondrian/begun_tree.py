@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sfumato.engines.protocol import Loaded
 from sfumato.kernels.axes import Axes
 from sfumato.kernels.nodes import Nodes
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import NODE, Table
 from sfumato.methods.mondrian.node_range import NodeRange, narrow
@@ -30,10 +31,10 @@ class OpenNode:
     end: int
     bounds: Ints  # (4, axes), see ``NodeRange.as_bounds``
     region: Ints | None = None  # (2, axes), see ``NodeRange.as_region``
-    allowance: int = 0
+    allowance: Allowance = NOTHING
 
     @classmethod
-    def of(cls, start: int, end: int, known: NodeRange, *, allowance: int = 0) -> OpenNode:
+    def of(cls, start: int, end: int, known: NodeRange, *, allowance: Allowance = NOTHING) -> OpenNode:
         """A node with these rows, in a form that kernels read."""
         return cls(start, end, known.as_bounds(), known.as_region(), allowance)
 
@@ -56,14 +57,14 @@ class BegunTree:
     leaves: dict[int, OpenNode]
 
     @classmethod
-    def of_root(cls, known: NodeRange, n_rows: int, *, allowance: int = 0) -> BegunTree:
+    def of_root(cls, known: NodeRange, n_rows: int, *, allowance: Allowance = NOTHING) -> BegunTree:
         """A tree that has only its root so far."""
         root = OpenNode.of(0, n_rows, known, allowance=allowance)
         return cls(root.first_of(1), {0: root})
 
 
 def begin_tree(
-    nodes: Nodes | None, part: Loaded, known: NodeRange, axes: Axes, *, allowance: int = 0
+    nodes: Nodes | None, part: Loaded, known: NodeRange, axes: Axes, *, allowance: Allowance = NOTHING
 ) -> tuple[BegunTree, Ints | None]:
     """The tree of these rows to be grown on below ``nodes``, and the order of rows that it needs; None: any order.
 

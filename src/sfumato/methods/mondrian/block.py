@@ -15,6 +15,7 @@ from sfumato.encoding.slices import Slices
 from sfumato.errors import InternalError
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.spans import pack_cells, unpack_spans
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.begun_tree import find_leaf_bounds
 from sfumato.methods.mondrian.kernels.problem import HIGH, LOW
 from sfumato.methods.mondrian.levels import MISSING_KEY, AxisLevels, GroupLabels, NumberLevels, TreeLevels
@@ -22,6 +23,7 @@ from sfumato.methods.mondrian.memory import TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.refine import ListProblem, RefinedBlock, TreeLeaves, refine
+from sfumato.methods.mondrian.taken_back import keep_whole
 
 Ints = NDArray[np.int64]
 
@@ -30,11 +32,19 @@ BLOCK_ROWS = 1 << 20
 
 
 def refine_block(
-    grower: TreeGrower, nodes: Nodes, covers: Ints, known: NodeRange, problem: Problem, *, allowance: int = 0
-) -> tuple[Nodes, Ints]:
-    """The tree of a block and its covers, or the list in its place, with its cells behind its covers.
+    grower: TreeGrower,
+    nodes: Nodes,
+    covers: Ints,
+    known: NodeRange,
+    problem: Problem,
+    *,
+    allowance: Allowance = NOTHING,
+    most_cells: int | None = None,
+) -> tuple[Nodes, Ints, int | None]:
+    """The tree of a block and its covers, or the list in its place, with its cells behind its covers, and their number.
 
-    The rows of the grower are put in the order of the cells. The ``allowance`` is that of the block.
+    The rows of the grower are put in the order of the cells. The ``allowance`` is that of the block. With ``most_cells``
+    the list stays, but only its first cells, as one group if there is none.
     """
     levels = _levels_of(problem, known)
     leaves = np.flatnonzero(nodes.axis < 0)
@@ -44,16 +54,20 @@ def refine_block(
         raise InternalError("Only what splits by loss have made is refined.")
     prices = np.asarray(problem.loss.axis["price"])
     row_price = problem.loss.row
-    of_block = ListProblem(problem.axes, levels, prices, problem.rules, row_price, allowance)
+    of_block = ListProblem(problem.axes, levels, prices, problem.rules, row_price, allowance, most_cells)
     refined = refine(grower.rows, tree, of_block)
     if refined is None:
-        return nodes, covers
+        return nodes, covers, None
+    n_cells = len(refined.cells.levels)
+    if n_cells == 0:
+        whole, _ = keep_whole(nodes, [0])
+        return whole, grower.covers(whole, problem.axes, has_spans=True), None
     grower.rows = grower.rows[np.argsort(refined.cell, kind="stable")]
     listed = _list_nodes(refined, len(levels))
     found = grower.covers(listed, problem.axes, has_spans=True)
     cells = np.full_like(found, -1)  # the pool is none
     cells[: len(refined.cells.levels)] = pack_cells(refined.cells.levels, refined.cells.keys)
-    return listed, np.concatenate([found, cells], axis=1)
+    return listed, np.concatenate([found, cells], axis=1), n_cells
 
 
 def top_levels(problem: Problem) -> list[int]:

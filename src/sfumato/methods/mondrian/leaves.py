@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sfumato.engines.protocol import Rows
 from sfumato.kernels.nodes import Nodes
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.node_counts import NodeCounts
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.subtree import FileRanges
@@ -36,8 +37,8 @@ class Leaf:
     """The hierarchy nodes that cover its rows, once it is known that nothing splits it."""
     siblings: Siblings | None = None
     """The children of the same split, if what it was chosen from is still known."""
-    allowance: int = 0
-    """How many of its rows may be left out."""
+    allowance: Allowance = NOTHING
+    """What of it may be left out."""
 
     @property
     def is_final(self) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sfumato.engines.protocol import Block
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.kernels.counted import (
     children_by_loss,
     nodes_by_loss,
@@ -34,7 +35,7 @@ from sfumato.methods.mondrian.kernels.problem import (
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.node_counts import Ints, NodeCounts, SplitCriteria
 from sfumato.methods.mondrian.node_range import NodeRange
-from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeopleAsker, PeoplePlan
+from sfumato.methods.mondrian.people_counts import AxisParts, Candidate, PeopleAsker, PeoplePlan, Standing
 from sfumato.methods.mondrian.statistics import GroupStatistics
 from sfumato.table.spill import Spill
 
@@ -69,6 +70,8 @@ class LossChoice:
     branches: list[int]
     sizes: list[int]
     otherwise: int
+    parts: AxisParts
+    """One for each branch, and one more for rows that are left out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -169,8 +172,8 @@ class KnownParts:
         has_missing = bool(self.criteria.axes.least_code[axis])
         return self._between(axis, -1, 0 if has_missing else -1)
 
-    def find_standing(self, axis: int, children: Ints) -> tuple[NDArray[np.bool_], bool]:
-        """Which of these hierarchy nodes satisfy the requirement alone, and do the others together, if there are any?"""
+    def find_standing(self, axis: int, children: Ints) -> Standing:
+        """Which of these hierarchy nodes satisfy the requirement."""
         axes = self.criteria.axes
         parts = [
             self._between(axis, int(axes.node_low[node]) - 1, int(axes.node_high[node]) - 1)
@@ -179,15 +182,20 @@ class KnownParts:
         stands = self.hold(parts) if parts else np.zeros(0, dtype=np.bool_)
         left = [part for part, alone in zip(parts, stands, strict=True) if not alone and part[0] > 0]
         if not left:
-            return stands, True
-        return stands, bool(self.hold([[sum(each) for each in zip(*left, strict=True)]])[0])
+            return Standing(stands, True)
+        return Standing(stands, bool(self.hold([[sum(each) for each in zip(*left, strict=True)]])[0]))
 
 
 class LossChooser:
     """Chooses the split of one node by loss."""
 
     def __init__(
-        self, criteria: SplitCriteria, known: NodeRange, n_rows: int, counts: NodeCounts, allowance: int = 0
+        self,
+        criteria: SplitCriteria,
+        known: NodeRange,
+        n_rows: int,
+        counts: NodeCounts,
+        allowance: Allowance = NOTHING,
     ) -> None:
         assert criteria.loss is not None
         self.allowance = allowance
@@ -199,7 +207,7 @@ class LossChooser:
     def choose(self) -> Generator[EdgePlan | PeoplePlan, Any, LossChoice | None]:
         """The best allowable split, None if there is none; asks for statistics where the requirement needs them."""
         rules = self.criteria.rules
-        if (people := self.criteria.people(self.n_rows)) is not None:
+        if (people := self.criteria.people(self.n_rows, self.allowance.people)) is not None:
             return (yield from self._choose_of_people(people))
         if rules.sensitive is None:
             stand = self._stand_by_rows()
@@ -253,22 +261,25 @@ class LossChooser:
 
     def _parts_of(self, one: Any) -> Candidate:
         """A candidate as parts; of children it is known that they hold."""
-        axis, number, n_first = int(one["axis"]), int(one["number"]), int(one["n_first"])
+        n_first = int(one["n_first"])
         if one["kind"] == CHILDREN:
             return Candidate(None, np.zeros(0, dtype=np.int64))
         sizes = np.array([n_first, self.n_rows - n_first])
+        return Candidate(self._two_parts(one), sizes, leaves=bool(one["n_left"]))
+
+    def _two_parts(self, one: Any) -> AxisParts:
+        """The parts of a division in two."""
+        axis, number = int(one["axis"]), int(one["number"])
         if one["kind"] == THRESHOLD:
             first_code = int(self.axes.least_code[axis] > 0 and not one["goes_left"])  # missing is code 0
             edges = [first_code - 1, number]
         else:
             edges = [int(self.axes.node_low[number]) - 1, int(self.axes.node_high[number]) - 1]
-        return Candidate(AxisParts(axis, np.array(edges), np.array([1, 0, 1])), sizes)
+        return AxisParts(axis, np.array(edges), np.array([1, 0, 1]))
 
     # -- candidates ----------------------------------------------------------------------------------
 
-    def _list_best(
-        self, n: int | None, floor: Any, stand: Mapping[int, tuple[NDArray[np.bool_], bool]]
-    ) -> NDArray[Any]:
+    def _list_best(self, n: int | None, floor: Any, stand: Mapping[int, Standing]) -> NDArray[Any]:
         """The best n candidates after ``floor``, best first."""
         listed = np.zeros(0, dtype=CANDIDATE)
         for axis in self.counts.plan.axes:
@@ -278,9 +289,7 @@ class LossChooser:
                 listed = listed[np.lexsort(_order(listed))][:n]
         return listed
 
-    def _candidates(
-        self, axis: int, stand: Mapping[int, tuple[NDArray[np.bool_], bool]]
-    ) -> Iterator[NDArray[Any]]:
+    def _candidates(self, axis: int, stand: Mapping[int, Standing]) -> Iterator[NDArray[Any]]:
         if not self.axes.is_tree[axis]:
             yield from self._thresholds(axis)
             return
@@ -288,10 +297,10 @@ class LossChooser:
         if len(codes.code) < 2:
             return
         children, _ = self._find_children(axis)
-        stands, rest_holds = stand[axis]
+        stands, rest_holds, may_go = stand[axis]
         top, scratch = self._top(axis, codes), self._scratch(codes, len(children))
         all_stay = rest_holds and (self.loss.has_rest or bool(stands.all()))
-        if all_stay or self.allowance:
+        if all_stay or (self.allowance and may_go):
             split = children_by_loss(
                 axis, top, len(codes.code), self.n_rows, self.node, not all_stay, self.criteria.grid,
                 self.criteria.targets, self.loss, self.criteria.table, scratch, self._flags(axis, top, stands),
@@ -383,17 +392,17 @@ class LossChooser:
             self._children[axis] = nodes[rows > 0], rows[rows > 0]
         return self._children[axis]
 
-    def _stand_by_rows(self) -> dict[int, tuple[NDArray[np.bool_], bool]]:
+    def _stand_by_rows(self) -> dict[int, Standing]:
         """Which children stand alone, where only rows are counted."""
         least, found = self.criteria.rules.least_rows, {}
         for axis in self._tree_axes():
             _, rows = self._find_children(axis)
             stands = rows >= least
             n_left = int(rows[~stands].sum())
-            found[axis] = stands, n_left == 0 or n_left >= least
+            found[axis] = Standing(stands, n_left == 0 or n_left >= least)
         return found
 
-    def _stand(self, known: KnownParts) -> dict[int, tuple[NDArray[np.bool_], bool]]:
+    def _stand(self, known: KnownParts) -> dict[int, Standing]:
         return {axis: known.find_standing(axis, self._find_children(axis)[0]) for axis in self._tree_axes()}
 
     def _flags(self, axis: int, top: int, stands: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -434,7 +443,7 @@ class LossChooser:
         leaving = None
         if self.allowance:
             leaving = new_leaving(1)
-            leaving.allowance[0] = self.allowance
+            leaving.allowance[:] = self.allowance
         none, floats = np.zeros(0, dtype=np.int64), np.zeros(0)
         return Scratch(
             bins=none, listed=none.view(np.uint64), base=none.view(np.uint64), width=floats,
@@ -454,29 +463,31 @@ class LossChooser:
                 return listed[at : at + 1]
         return listed[:0]
 
-    def _finish(
-        self, listed: NDArray[Any], stand: Mapping[int, tuple[NDArray[np.bool_], bool]]
-    ) -> LossChoice | None:
+    def _finish(self, listed: NDArray[Any], stand: Mapping[int, Standing]) -> LossChoice | None:
         if len(listed) == 0:
             return None
         best = listed[0]
         axis, number, n_first = int(best["axis"]), int(best["number"]), int(best["n_first"])
         if best["kind"] == THRESHOLD:
             otherwise = 0 if best["goes_left"] else 1
-            return LossChoice(axis, number, [0, 1], [n_first, self.n_rows - n_first], otherwise)
+            sizes = [n_first, self.n_rows - n_first]
+            return LossChoice(axis, number, [0, 1], sizes, otherwise, self._two_parts(best))
         if best["kind"] == ONE_NODE:
-            top = int(self.known.cover[axis])
+            top, parts = int(self.known.cover[axis]), self._two_parts(best)
             if best["n_left"]:
-                return LossChoice(axis, top, [number], [n_first], 0)
-            return LossChoice(axis, top, [number, REST], [n_first, self.n_rows - n_first], 1)
-        stands, _ = stand[axis]
+                return LossChoice(axis, top, [number], [n_first], 0, parts)
+            return LossChoice(axis, top, [number, REST], [n_first, self.n_rows - n_first], 1, parts)
+        stands = stand[axis].alone
         nodes, rows = self._find_children(axis)
+        parts = self._child_parts(axis)[0]._replace(
+            part=np.where(stands, np.cumsum(stands) - 1, np.count_nonzero(stands))
+        )
         branches, sizes = nodes[stands].tolist(), rows[stands].tolist()
         otherwise = int(np.argmax(sizes))
         if not stands.all() and not best["n_left"]:
             branches, sizes = [*branches, REST], [*sizes, int(rows[~stands].sum())]
             otherwise = len(branches) - 1
-        return LossChoice(axis, number, branches, sizes, otherwise)
+        return LossChoice(axis, number, branches, sizes, otherwise, parts)
 
 
 def _order(listed: NDArray[Any]) -> tuple[NDArray[Any], ...]:

@@ -21,6 +21,7 @@ from sfumato.kernels.axes import Axes
 from sfumato.kernels.information import information_table
 from sfumato.kernels.nodes import Nodes
 from sfumato.machine import n_cores
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.begun_tree import BegunTree, OpenNode
 from sfumato.methods.mondrian.kernels.frequency import fill_ranges
 from sfumato.methods.mondrian.kernels.grow import fill_covers, fill_subtree
@@ -102,13 +103,13 @@ class TreeGrower:
         problem: SplitProblem,
         *,
         begun: BegunTree | None = None,
-        allowance: int = 0,
+        allowance: Allowance = NOTHING,
         progress: RowCounter = lambda _: None,
     ) -> Nodes:
         """The partition tree, depth first: children of a node stand next to each other.
 
         First come the splits that make the queries more precise, until none does; then those for the targets. A tree
-        that was ``begun`` is grown on at its leaves. So many rows as the ``allowance`` says may be left out: they stand
+        that was ``begun`` is grown on at its leaves. As many rows as the ``allowance`` says may be left out: they stand
         in the slices of inner nodes, and in that of no leaf.
         """
         if begun is None:
@@ -245,7 +246,7 @@ class _Grower:
         if self.stopped:
             return 0
         # every split has two children or more, but for those that leave rows out
-        capacity = 2 * (task.n_rows // max(1, self.problem.rules.least_rows)) + 1 + task.allowance
+        capacity = 2 * (task.n_rows // max(1, self.problem.rules.least_rows)) + 1 + task.allowance.rows
         parent.below[at] = GrownPart(self.fill_nodes(task, capacity, bounds_of_open(256, task)))
         return n_left + task.n_rows
 
@@ -261,10 +262,12 @@ class _Grower:
             for child in range(1, len(nodes))
         ]
 
-    def handed_down(self, n_children: int) -> list[int]:
+    def handed_down(self, n_children: int) -> list[Allowance]:
         """The allowances of the children that a split of this thread has just made."""
         leaving = self.scratch().leaving
-        return [0] * n_children if leaving is None else leaving.share[:n_children].tolist()
+        if leaving is None:
+            return [NOTHING] * n_children
+        return [Allowance(*both) for both in leaving.share[:, :n_children].T.tolist()]
 
     def split_for_queries(self, task: OpenNode, region: NDArray[np.int64]) -> tuple[Table, list[OpenNode]]:
         """``split``, but one that makes the queries more precise; no children if none does."""
@@ -274,7 +277,7 @@ class _Grower:
         table = task.first_of(1 + self.most_children)
         scratch = self.scratch()
         if scratch.leaving is not None:
-            scratch.leaving.allowance[0] = task.allowance
+            scratch.leaving.allowance[:] = task.allowance
         n_nodes = split_for_queries(
             self.rows, table, bounds, regions, self.problem.loss is not None,
             self.problem.queries, self.grid, self.problem.rules, scratch.leaving, scratch,
@@ -292,7 +295,7 @@ class _Grower:
     ) -> Table:
         """The nodes that grow below a node, itself the first; or with ``once`` only its children."""
         nodes, problem = task.first_of(capacity), self.problem
-        allowed = np.zeros(len(bounds) if problem.leaves_rows_out else 0, dtype=np.int64)
+        allowed = np.zeros((len(bounds) if problem.leaves_rows_out else 0, 2), dtype=np.int64)
         allowed[:1] = task.allowance
         n_nodes = fill_subtree(
             self.rows, self.codes, nodes, once, bounds, allowed, problem.least_gain,

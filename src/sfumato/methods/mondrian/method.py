@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory_plan import MemoryPlan, plan_memory
+from sfumato.engines.protocol import Engine
 from sfumato.engines.reservoir import seed_of_part
 from sfumato.engines.start import scan_table, start_on_table
 from sfumato.methods.better import choose_better
 from sfumato.methods.groups import Outcome, draft_groups, hold_groups, measure_groups
+from sfumato.methods.mondrian.own_reference import undo_splits
 from sfumato.methods.mondrian.sample import SAMPLE_SEED, choose_sample_size
+from sfumato.methods.mondrian.taken_back import NOTHING_UNDONE
 from sfumato.methods.mondrian.tree_run import TreeRun
 from sfumato.methods.protocol import Draft, Extras, Method, Seed, refuse_side_table
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, MondrianOptions
 from sfumato.progress import Progress, no_progress
-from sfumato.randomness import secret
+from sfumato.randomness import Random, secret
 from sfumato.recoding.recoder import Partition
 from sfumato.recoding.rows import check_names
 from sfumato.table.source import UNKNOWN, Source
@@ -60,14 +64,19 @@ class MondrianMethod:
             source, policy, engine, sample=n_sample, seed=seed_of_part(seed, 0), progress=progress
         )
 
-        def grow(keeps_all: bool) -> tuple[Draft, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+        def start(random: Random, **options_of_run: Any) -> tuple[TreeRun, Engine]:
             started = start_on_table(
                 engine, table, policy, max_rows=options.rows_in_memory, progress=progress
             )
-            random = chance.generator()
             run = TreeRun(
-                started, table, policy, random=random, sampling=seed, keeps_all=keeps_all, progress=progress
+                started, table, policy, random=random, sampling=seed, progress=progress, **options_of_run
             )
+            return run, started
+
+        def grow(keeps_all: bool) -> tuple[Draft, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+            undone = NOTHING_UNDONE if keeps_all else undo_splits(partial(start, secret()), table, policy)
+            random = chance.generator()
+            run, started = start(random, keeps_all=keeps_all, undone=undone)
             draft, outcome = draft_groups(
                 run, started, table, policy,
                 random=random, method=options.scale, extras=extras, progress=progress,
@@ -98,11 +107,16 @@ def partition(
             TreeRun(started, table, policy, random=secret(), sampling=seed, progress=progress), started
         )
 
-    def grow(keeps_all: bool) -> tuple[Partition, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+    def start(**options_of_run: Any) -> tuple[TreeRun, Engine]:
         started = start_on_table(engine, table, policy, progress=progress)
         run = TreeRun(
-            started, table, policy, random=secret(), sampling=seed, keeps_all=keeps_all, progress=progress
+            started, table, policy, random=secret(), sampling=seed, progress=progress, **options_of_run
         )
+        return run, started
+
+    def grow(keeps_all: bool) -> tuple[Partition, TreeRun, Outcome]:  # noqa: FBT001 - asked by choose_better
+        undone = NOTHING_UNDONE if keeps_all else undo_splits(start, table, policy)
+        run, started = start(keeps_all=keeps_all, undone=undone)
         groups, outcome = measure_groups(run, started, table, policy, random=secret(), progress=progress)
         return groups, run, outcome
 

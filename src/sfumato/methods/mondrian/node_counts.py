@@ -74,12 +74,12 @@ class SplitCriteria:
         """Elsewhere it is prepared again: that is quicker than to send the table of logarithms."""
         return SplitCriteria, (self._problem,)
 
-    def people(self, n_rows: int) -> PeopleAsker | None:
+    def people(self, n_rows: int, most_people: int = 0) -> PeopleAsker | None:
         """Who asks for people in parts of a node of so many rows; None if groups count rows."""
         sensitive = self.rules.sensitive
         if sensitive is None or sensitive.people is None:
             return None
-        return PeopleAsker(self.rules, self.greatest, n_rows)
+        return PeopleAsker(self.rules, self.greatest, n_rows, most_people)
 
     def whole(self, n_codes: Sequence[int]) -> NodeRange:
         """The range of the root: each axis has so many codes, from 0 on."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -254,3 +254,35 @@ class Summary:
     def merge(self, other: Summary) -> None:
         """Add the rows of another state."""
         self.group.merge(other.group)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnPlan:
+    """Gather some columns of the row matrix, of rows that are few."""
+
+    columns: Sequence[int]
+    n_bytes: int = 0
+
+    def new(self, _room: int, _spill: Spill | None) -> Cells:
+        """No row yet."""
+        return Cells(self.columns)
+
+    def answer(self, state: Cells) -> Codes:
+        """(rows, columns) those columns, in any order of rows."""
+        return np.concatenate([np.zeros((0, len(self.columns)), dtype=np.uint32), *state.found])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The state of a ``ColumnPlan``."""
+
+    columns: Sequence[int]
+    found: list[Codes] = field(default_factory=list)
+
+    def add(self, block: Block) -> None:
+        """Add some rows."""
+        self.found.append(block.rows[:, self.columns])
+
+    def merge(self, other: Cells) -> None:
+        """Add the rows of another state."""
+        self.found.extend(other.found)

@@ -5,8 +5,9 @@ A plan answers with what these keys tell of the parts, so that they can stay whe
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any, NamedTuple, Protocol
 
@@ -17,7 +18,8 @@ from sfumato.engines.memory_plan import share_room
 from sfumato.engines.protocol import Block
 from sfumato.errors import InputError
 from sfumato.kernels.axes import NO_NUMBER
-from sfumato.methods.mondrian.kernels.problem import Rules, SensitiveRules, table, work_of
+from sfumato.methods.mondrian.allowances import pays
+from sfumato.methods.mondrian.kernels.problem import Leaving, Rules, SensitiveRules, table, work_of
 from sfumato.methods.mondrian.kernels.statistics import fill_holds
 from sfumato.methods.people_keys import BYTES_PER_KEY, PeopleKeys
 from sfumato.table.combinations import LARGEST_KEY
@@ -133,16 +135,52 @@ class PeoplePlan:
         return state.describe(0)
 
 
+class FirstThatHolds(NamedTuple):
+    """The place of a candidate, and which of its parts satisfy the requirement alone."""
+
+    place: int
+    stands: Flags
+
+
+@dataclass(frozen=True, eq=False)
 class FirstPlan(PeoplePlan):
-    """Find the first of the asked ones whose parts all satisfy the requirement, None if there is none."""
+    """Find the first of some candidates that is allowable, None if there is none.
 
-    def tell(self, state: PeopleStatistics) -> int | None:
-        holds = (state.describe(i).hold(self.rules).all() for i in range(len(self.asked)))
-        return next((i for i, own in enumerate(holds) if own), None)
+    most_people   people who may have a row left out
+    """
+
+    candidates: Sequence[Candidate]
+    most_people: int
+
+    def tell(self, state: PeopleStatistics) -> FirstThatHolds | None:
+        for place, one in enumerate(self.candidates):
+            told = state.describe(place)
+            alone = told.hold(self.rules)
+            if self._is_allowable(one, told, alone, partial(state.describe, place)):
+                return FirstThatHolds(place, alone)
+        return None
+
+    def _is_allowable(
+        self, one: Candidate, told: PartsOfPeople, alone: Flags, join: Callable[[Ints], PartsOfPeople]
+    ) -> bool:
+        """Is a candidate allowable, of whose parts this is known?"""
+        if one.leaves:
+            return bool(alone[:-1].all()) and int(told.n_people[-1]) <= self.most_people
+        if one.leaving is None or alone.all():
+            return bool(alone.all())
+        if not pays(one.leaving, one.sizes, alone):
+            return False
+        return int(join(np.where(alone, -1, 0)).n_people[0]) <= self.most_people
 
 
+@dataclass(frozen=True, eq=False)
 class StandingPlan(PeoplePlan):
-    """Find which parts satisfy the requirement alone, and whether the others do together, if there are any."""
+    """Find which parts satisfy the requirement alone, and whether the others do together, if there are any.
+
+    most_people   people who may have a row left out
+    """
+
+    most_people: int
 
     def tell(self, state: PeopleStatistics) -> list[Standing]:
         return [self._tell_one(state, number) for number in range(len(self.asked))]
@@ -152,14 +190,19 @@ class StandingPlan(PeoplePlan):
         if alone.all():
             return Standing(alone, rest_holds=True)
         rest = state.describe(number, np.where(alone, -1, 0))
-        return Standing(alone, bool(rest.hold(self.rules)[0]))
+        may_go = int(rest.n_people[0]) <= self.most_people
+        return Standing(alone, bool(rest.hold(self.rules)[0]), may_go)
 
 
 class Standing(NamedTuple):
-    """Which parts satisfy the requirement alone, and do the others together, if there are any?"""
+    """Which parts satisfy the requirement alone, and do the others together, if there are any?
+
+    ``may_go``: have these few enough people to be left out, as far as people count?
+    """
 
     alone: Flags
     rest_holds: bool
+    may_go: bool = True
 
 
 class PeopleStatistics:
@@ -280,10 +323,21 @@ class PartsOfPeople:
 
 
 class Candidate(NamedTuple):
-    """A split that may be taken: its parts, and the rows of each; no parts if it is known that they hold."""
+    """A split that may be taken: its parts, and the rows of each; no parts if it is known that they hold.
+
+    leaves    the last part is left out, and so its people must be few
+    leaving   parts that fail may be left out if that pays
+    """
 
     parts: AxisParts | None
     sizes: Ints
+    leaves: bool = False
+    leaving: Leaving | None = None
+
+    def note(self, stands: Flags) -> None:
+        """Write down which parts stay, where some need not."""
+        if self.leaving is not None:
+            self.leaving.stands[:] = stands
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -293,6 +347,8 @@ class PeopleAsker:
     rules: Rules
     greatest: Sequence[int]
     n_rows: int
+    most_people: int = 0
+    """People who may have a row left out."""
 
     def are_told_by_rows(self, sizes: Ints) -> bool:
         """Do parts of so many rows each satisfy the requirement, whoever is in them? No parts do."""
@@ -304,27 +360,45 @@ class PeopleAsker:
         counts_values = len(sensitive.values) or len(sensitive.variance)
         return not counts_values and bool(np.all(sizes >= sensitive.people.enough))
 
+    def is_known_to_hold(self, one: Candidate) -> bool:
+        """Is a candidate allowable, as far as its rows tell?"""
+        if one.parts is None:
+            return True
+        if one.leaves:
+            return int(one.sizes[-1]) <= self.most_people and self.are_told_by_rows(one.sizes[:-1])
+        return self.are_told_by_rows(one.sizes)
+
     def first_that_holds(self, candidates: Sequence[Candidate]) -> Generator[PeoplePlan, Any, int | None]:
+        """The place of the first candidate that is allowable by its people; None if there is none."""
         """The place of the first candidate whose parts all satisfy the requirement; None if there is none."""
         at, n = 0, 1
         while at < len(candidates):
             some = candidates[at : at + n]
-            asked: list[AxisParts] = []
-            for one in some:  # up to the first that is known to hold
-                if one.parts is None or self.are_told_by_rows(one.sizes):
-                    break
-                asked.append(one.parts)
-            first = (yield FirstPlan(self.rules, self.greatest, self.n_rows, asked)) if asked else None
-            if first is not None:
-                return at + int(first)
-            if len(asked) < len(some):
-                return at + len(asked)
+            known = next((i for i, one in enumerate(some) if self.is_known_to_hold(one)), len(some))
+            found = (yield self._plan_first(some[:known])) if known else None
+            if found is not None:
+                some[found.place].note(found.stands)
+                return at + int(found.place)
+            if known < len(some):
+                some[known].note(np.ones(len(some[known].sizes), dtype=np.bool_))
+                return at + known
             at, n = at + n, min(MORE_AT_ONCE * n, MOST_AT_ONCE)
         return None
+
+    def _plan_first(self, some: Sequence[Candidate]) -> FirstPlan:
+        asked = [one.parts for one in some if one.parts is not None]
+        return FirstPlan(self.rules, self.greatest, self.n_rows, asked, some, self.most_people)
 
     def plan(self, asked: Parts) -> PeoplePlan:
         """Count the people in these parts."""
         return PeoplePlan(self.rules, self.greatest, self.n_rows, [asked])
+
+    def plan_of_people(self, parts: AxisParts) -> PeoplePlan:
+        """Count nothing but the people in these parts."""
+        sensitive = self.rules.sensitive
+        assert sensitive is not None
+        none = sensitive._replace(values=sensitive.values[:0], variance=sensitive.variance[:0])
+        return PeoplePlan(self.rules._replace(sensitive=none), self.greatest, self.n_rows, [parts])
 
     def find_standing(
         self, children: Sequence[tuple[AxisParts, Ints]]
@@ -337,7 +411,7 @@ class PeopleAsker:
         asked = [parts for (parts, _), is_told in zip(children, told, strict=True) if not is_told]
         found: list[Standing] = []
         if asked:
-            found = yield StandingPlan(self.rules, self.greatest, self.n_rows, asked)
+            found = yield StandingPlan(self.rules, self.greatest, self.n_rows, asked, self.most_people)
         counted = iter(found)
         return [
             Standing(np.ones(len(rows), dtype=np.bool_), rest_holds=True) if is_told else next(counted)

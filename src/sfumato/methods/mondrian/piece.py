@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 from sfumato.engines.protocol import Loaded
 from sfumato.kernels.nodes import Nodes
 from sfumato.methods.groups import Chunk, Grouped
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.begun_tree import begin_tree
 from sfumato.methods.mondrian.block import refine_block
 from sfumato.methods.mondrian.memory import RowCounter, TreeGrower
 from sfumato.methods.mondrian.node_range import NodeRange
 from sfumato.methods.mondrian.problem import Problem
 from sfumato.methods.mondrian.subtree import make_leaf, name_no_others
+from sfumato.methods.mondrian.taken_back import NO_SPLIT, TakenBack, keep_whole
 from sfumato.methods.own_error import ErrorMeter
 from sfumato.methods.people import ReachedFigures
 from sfumato.recoding.recoder import Partition
@@ -42,6 +44,12 @@ class GrownPiece(NamedTuple):
     """(groups, axes) the hierarchy nodes that cover the rows of each group; of a list the cells stand behind."""
     errors: Sequence[int] = ()
     """The error of the groups at each task, see ``ErrorMeter``."""
+    origin: Ints | None = None
+    """Which node of the tree as it was grown each one is, where splits were undone."""
+    n_cells: int | None = None
+    """Cells of a list that took the place of the tree."""
+    pairs: Ints | None = None
+    """Of a group of people whose rows are in several parts: its pairs of each value."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,8 +60,9 @@ class GrowPiece:
     path     these splits
     begun    the upper part of the tree, if that is decided already
     refines  does a list of cells take the place of the tree where that loses less?
-    allowance   how many rows may be left out
+    allowance   what may be left out
     meter    measures the error of the groups; None: nobody asks
+    undone   splits that are undone, and cells that are taken back, see ``own_reference``
     """
 
     leaf: int
@@ -63,8 +72,9 @@ class GrowPiece:
     plan: RecodingPlan
     begun: Nodes | None = None
     refines: bool = False
-    allowance: int = 0
+    allowance: Allowance = NOTHING
     meter: ErrorMeter | None = None
+    undone: TakenBack = NO_SPLIT
     threads: int | None = None
     progress: RowCounter = not_told
 
@@ -72,7 +82,7 @@ class GrowPiece:
         """Who works elsewhere cannot tell this process how far it is."""
         return GrowPiece, (
             self.leaf, self.problem, self.known, self.path, self.plan, self.begun, self.refines,
-            self.allowance, self.meter, self.threads,
+            self.allowance, self.meter, self.undone, self.threads,
         )  # fmt: skip
 
     def __call__(self, part: Loaded) -> Grouped:
@@ -88,10 +98,19 @@ class GrowPiece:
             threads=self.threads,
         )
         nodes = grower.grow(self.problem, begun=tree, progress=self.progress)
-        covers = grower.covers(nodes, axes, has_spans=bool(self.plan.slices))
-        if self.refines:
-            nodes, covers = refine_block(
-                grower, nodes, covers, self.known, self.problem, allowance=self.allowance
+        origin = None
+        if self.undone.whole:
+            nodes, origin = keep_whole(nodes, self.undone.whole)
+        covers, n_cells = grower.covers(nodes, axes, has_spans=bool(self.plan.slices)), None
+        if self.refines and not self.undone.whole:
+            nodes, covers, n_cells = refine_block(
+                grower,
+                nodes,
+                covers,
+                self.known,
+                self.problem,
+                allowance=self.allowance,
+                most_cells=self.undone.cells,
             )
         if self.plan.leaves_rows_out:
             nodes = name_no_others(nodes, axes.is_tree)
@@ -101,7 +120,9 @@ class GrowPiece:
         size = (nodes.end - nodes.start)[leaves][by_start]
         groups = Partition(recoding, places[by_start], size, part.number(grower.numbers_in_leaves(nodes)))
         errors = () if self.meter is None else self.meter.measure(grower.rows_in_leaves(nodes), size)
-        return Grouped(Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers, errors))
+        return Grouped(
+            Chunk(groups, part.payload), GrownPiece(self.leaf, nodes, covers, errors, origin, n_cells)
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,6 +130,7 @@ class LargeGroup:
     """Hand over some rows of a group that cannot be loaded at once; ``statistics`` and ``errors`` are of the whole group.
 
     reached   where people count, what the whole group reaches by them
+    pairs     and how many of them have each value
     """
 
     leaf: int
@@ -118,22 +140,25 @@ class LargeGroup:
     statistics: Mapping[str, pa.Scalar]
     errors: Sequence[int] = ()
     reached: ReachedFigures | None = None
+    pairs: Ints | None = None
     progress: RowCounter = not_told
 
     def __reduce__(self) -> tuple[Any, ...]:
         return LargeGroup, (
             self.leaf, self.covers, self.path, self.plan, self.statistics, self.errors, self.reached,
+            self.pairs,
         )  # fmt: skip
 
     def next_part(self) -> LargeGroup:
         """The work of a further part of the same group: errors and people are those of all parts."""
         reached = None if self.reached is None else self.reached._replace(n_groups=0)
-        return replace(self, errors=[0] * len(self.errors), reached=reached)
+        pairs = None if self.pairs is None else np.zeros_like(self.pairs)
+        return replace(self, errors=[0] * len(self.errors), reached=reached, pairs=pairs)
 
     def __call__(self, part: Loaded) -> Grouped:
         n_rows, covers = part.n_rows, self.covers[None, :]
         recoding, places = recode_piece(self.path, make_leaf(n_rows), covers, self.plan)
         self.progress(n_rows)
         groups = Partition(recoding, places, np.array([n_rows]), part.number(np.arange(n_rows)))
-        piece = GrownPiece(self.leaf, None, covers, self.errors)
+        piece = GrownPiece(self.leaf, None, covers, self.errors, pairs=self.pairs)
         return Grouped(Chunk(groups, part.payload, self.statistics, reached=self.reached), piece)

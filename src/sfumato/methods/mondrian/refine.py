@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 
 from sfumato.errors import InternalError
 from sfumato.kernels.axes import Axes
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.kernels.decision_list import (
     CountScratch,
     KeyParts,
@@ -70,7 +71,8 @@ class ListProblem:
     prices   (axes,) of one leaf or one step
     rules    the requirement; the rows are all rows, not a sample
     row_price   of a row that is left out
-    allowance   how many rows may be left out
+    allowance   what may be left out
+    most_cells   the first cells that stay, whatever they cost; None: none was taken back
     """
 
     axes: Axes
@@ -78,7 +80,8 @@ class ListProblem:
     prices: Ints
     rules: Rules
     row_price: int = 0
-    allowance: int = 0
+    allowance: Allowance = NOTHING
+    most_cells: int | None = None
 
 
 class TreeLeaves(NamedTuple):
@@ -126,7 +129,7 @@ def refine(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBloc
     rows   (n, columns) codes of the quasi-identifiers, then of sensitive values, in the order of the leaves
     """
     refined = make_list(rows, leaves, problem)
-    return refined if refined.price < refined.tree_price else None
+    return refined if refined.price < refined.tree_price or problem.most_cells is not None else None
 
 
 def make_list(rows: Codes, leaves: TreeLeaves, problem: ListProblem) -> RefinedBlock:
@@ -304,12 +307,25 @@ class _Block:
         place[order] = np.arange(len(order))
         cell = np.append(place, len(order))[cell]  # -1 is the last: the pool
         levels, keys = levels[order], keys[order]
+        if self.problem.most_cells is not None:
+            n_kept = min(self.problem.most_cells, len(order))
+            n_kept = self._count_kept(np.minimum(cell, n_kept), n_kept)
+            return self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
         n_kept = self._count_kept(cell, len(order))
         found = self._keep(np.minimum(cell, n_kept), levels[:n_kept], keys[:n_kept], tree_price)
-        if n_kept == len(order) or self.n_rows[cell == len(order)].sum() > self.problem.allowance:
+        if n_kept == len(order) or not self._may_leave_out(cell == len(order)):
             return found
         without = self._keep(cell, levels, keys, tree_price, leaves_pool=True)
         return without if without.price < found.price else found
+
+    def _may_leave_out(self, chosen: Bools) -> bool:
+        """Do these combinations stand for few enough rows, and people?"""
+        allowance, sensitive = self.problem.allowance, self.problem.rules.sensitive
+        if self.n_rows[chosen].sum() > allowance.rows:
+            return False
+        if sensitive is None or sensitive.people is None:
+            return True
+        return len(np.unique(self.rows[chosen[self.number], sensitive.people.column])) <= allowance.people
 
     def _keep(
         self, cell: Ints, levels: Ints, keys: Ints, tree_price: int, *, leaves_pool: bool = False

@@ -132,7 +132,7 @@ def trim_tree(nodes: Nodes, axes: Axes, rules: Rules, limits: TreeLimits) -> tup
     A split along a hierarchy counts all children that ``complete`` will give it.
     """
     n_rows = nodes.end - nodes.start
-    parent = _find_parents(nodes)
+    parent = find_parents(nodes)
     height = np.empty(len(parent), dtype=np.int64)
     fill_heights(parent, height)
     splits = np.flatnonzero(nodes.axis >= 0)
@@ -144,7 +144,7 @@ def trim_tree(nodes: Nodes, axes: Axes, rules: Rules, limits: TreeLimits) -> tup
     is_kept = np.empty(len(parent), dtype=np.bool_)
     stopped = np.empty(4, dtype=np.int64)
     fill_kept(by_size, parent, height, _count_children(nodes, axes), is_large, most, is_kept, stopped)
-    return _keep(nodes, is_split=is_kept, is_there=np.ones_like(is_kept))[0], Stops(*stopped.tolist())
+    return keep_splits(nodes, is_split=is_kept, is_there=np.ones_like(is_kept))[0], Stops(*stopped.tolist())
 
 
 def _count_children(nodes: Nodes, axes: Axes) -> Ints:
@@ -160,7 +160,7 @@ def _has_rest(nodes: Nodes) -> Flags:
     return np.asarray((nodes.axis >= 0) & (nodes.branch[last] == REST))
 
 
-def _keep(nodes: Nodes, *, is_split: Flags, is_there: Flags) -> tuple[Nodes, Ints]:
+def keep_splits(nodes: Nodes, *, is_split: Flags, is_there: Flags) -> tuple[Nodes, Ints]:
     """The tree with only these splits and nodes, and which node of the old tree each one was."""
     place, order = np.empty((2, len(is_split)), dtype=np.int64)
     first, n_children = np.empty((2, len(is_split)), dtype=np.int32)
@@ -258,7 +258,7 @@ def _find_holding(nodes: Nodes, people: PeopleStatistics) -> Flags:
 
     people   counted in the leaves, in the order in which they follow each other
     """
-    parent, first = _find_parents(nodes), _first_leaves(nodes)
+    parent, first = find_parents(nodes), _first_leaves(nodes)
     height = np.empty(len(parent), dtype=np.int64)
     fill_heights(parent, height)
     leaves = np.flatnonzero(nodes.axis < 0)
@@ -278,7 +278,7 @@ def _find_holding(nodes: Nodes, people: PeopleStatistics) -> Flags:
 def _first_leaves(nodes: Nodes) -> Ints:
     """The first leaf below each node, as leaves follow each other from 0 on."""
     n_leaves = (nodes.axis < 0).astype(np.int64)
-    add_to_parents(_find_parents(nodes), n_leaves)
+    add_to_parents(find_parents(nodes), n_leaves)
     return _find_starts(nodes, n_leaves)
 
 
@@ -307,7 +307,7 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
     """
     if len(statistics.rules.tests):
         raise InternalError("Pruning goes by the definitions, not by tests on a sample.")
-    parent = _find_parents(nodes)
+    parent = find_parents(nodes)
     is_split = nodes.axis >= 0
     is_undone = np.zeros(len(parent), dtype=np.bool_)
     waiting = [-int(parent[node]) for node in statistics.find_failing().tolist() if node > 0]
@@ -323,7 +323,7 @@ def prune(nodes: Nodes, statistics: LeafStatistics) -> PrunedTree:
     place = statistics.place
     n_rows = np.where(place >= 0, statistics.n_rows[place], 0)
     add_to_parents(parent, n_rows)
-    kept, origin = _keep(nodes, is_split=is_split, is_there=n_rows > 0)
+    kept, origin = keep_splits(nodes, is_split=is_split, is_there=n_rows > 0)
     kept_rows = n_rows[origin]
     start = _find_starts(kept, kept_rows)
     otherwise = find_otherwise(kept, kept_rows) if (nodes.otherwise >= 0).any() else kept.otherwise
@@ -345,7 +345,7 @@ def find_otherwise(nodes: Nodes, n_rows: Ints) -> NDArray[np.int32]:
 
 def _find_starts(nodes: Nodes, n_rows: Ints) -> Ints:
     """Where the rows of each node begin if they are in the order of the leaves."""
-    parent = _find_parents(nodes)
+    parent = find_parents(nodes)
     before = np.cumsum(n_rows) - n_rows  # of the nodes side by side: siblings, and those before them
     out = before - before[nodes.first_child[parent]]
     out[0] = 0
@@ -353,7 +353,8 @@ def _find_starts(nodes: Nodes, n_rows: Ints) -> Ints:
     return out
 
 
-def _find_parents(nodes: Nodes) -> Ints:
+def find_parents(nodes: Nodes) -> Ints:
+    """The parent of each node, -1 for the root."""
     out = np.empty(len(nodes.axis), dtype=np.int64)
     fill_parents(nodes.first_child, nodes.n_children, out)
     return out

@@ -26,7 +26,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sfumato.methods.mondrian.allowances import fewest_to_split, hand_down, leaving_of, may_divide
+from sfumato.methods.mondrian.allowances import (
+    NOTHING,
+    Allowance,
+    fewest_to_split,
+    hand_down,
+    leaving_of,
+    may_divide,
+)
 from sfumato.methods.mondrian.candidates import (
     CANDIDATE,
     CandidatePlan,
@@ -49,7 +56,7 @@ from sfumato.methods.mondrian.kernels.counted import (
     take_parts,
 )
 from sfumato.methods.mondrian.kernels.frequency import cover
-from sfumato.methods.mondrian.kernels.problem import BestSplit, Queries, Scratch
+from sfumato.methods.mondrian.kernels.problem import BestSplit, Leaving, Queries, Scratch
 from sfumato.methods.mondrian.kernels.statistics import Bins
 from sfumato.methods.mondrian.loss_splits import EdgePlan, LossChooser
 from sfumato.methods.mondrian.node_counts import Codes, CountPlan, Ints, NodeCounts, SplitCriteria, Stretch
@@ -77,7 +84,8 @@ class Split:
     edges: Ints  # the last code of each child but the last one
     ranges: list[NodeRange]  # of the children
     otherwise: int = -1  # see ``Nodes``
-    allowances: Sequence[int] = ()  # of the children; none where no row may be left out
+    parts: AxisParts | None = None  # one for each child, and one more for rows that are left out
+    allowances: Sequence[Allowance] = ()  # of the children
 
     def places(self, codes: Codes) -> NDArray[np.intp]:
         """Which child each row goes to, by its codes of ``axis``."""
@@ -123,7 +131,7 @@ class ChoosePlan:
 
     counting: CountPlan
     known: NodeRange
-    allowance: int = 0
+    allowance: Allowance = NOTHING
 
     @property
     def n_bytes(self) -> int:
@@ -150,7 +158,9 @@ class Splitter:
     low, high, cover  (axes,) what is known of the codes by then, see ``NodeRange``
     """
 
-    def __init__(self, criteria: SplitCriteria, known: NodeRange, n_rows: int, allowance: int = 0) -> None:
+    def __init__(
+        self, criteria: SplitCriteria, known: NodeRange, n_rows: int, allowance: Allowance = NOTHING
+    ) -> None:
         self.criteria, self.known, self.n_rows, self.allowance = criteria, known, n_rows, allowance
         self.low, self.high, self.cover = known.low.copy(), known.high.copy(), known.cover.copy()
         self.is_exact = known.is_exact | (self.low == self.high)
@@ -233,6 +243,8 @@ class Splitter:
         assert isinstance(counts, NodeCounts)
         yield from self._choose_from(counts)
         counts.discard()  # only now: whoever leaves before may hand them to somebody else
+        if self.result is not None:
+            self.result = replace(self.result, allowances=(yield from self._hand_down(self.result)))
         self.counts = counts if counts.can_subtract and not self._leaves_rows_out else None
 
     @property
@@ -275,12 +287,24 @@ class Splitter:
             ]
             self.result = Split(
                 found.axis, found.threshold, found.branches, found.sizes, NO_INTS, children, found.otherwise,
-                self._hand_down(found.sizes),
+                found.parts,
             )  # fmt: skip
 
-    def _hand_down(self, sizes: Sequence[int]) -> list[int]:
-        """The allowances of children of these sizes."""
-        return hand_down(self.allowance - (self.n_rows - sum(sizes)), sizes)
+    def _hand_down(self, split: Split) -> Generator[PeoplePlan, Any, list[Allowance]]:
+        """The allowances of its children; where people count, it must be known how many they have."""
+        sizes, left = split.sizes, self.allowance.rows - (self.n_rows - sum(split.sizes))
+        people = self.criteria.people(self.n_rows)
+        if left == 0:
+            return [NOTHING] * len(sizes)
+        by_rows = hand_down(left, sizes)
+        if people is None:
+            return [Allowance(rows, rows) for rows in by_rows]
+        assert split.parts is not None
+        found = yield people.plan_of_people(split.parts)
+        n_people = found.n_people.tolist()
+        gone = n_people[len(sizes)] if self._leaves_rows_out else 0
+        by_people = hand_down(self.allowance.people - gone, n_people[: len(sizes)])
+        return [Allowance(*both).if_any() for both in zip(by_rows, by_people, strict=True)]
 
     def _note(self, counts: NodeCounts) -> None:
         """What counts say of the node as a whole: its ranges, its words, the queries that overlap it."""
@@ -311,7 +335,7 @@ class Splitter:
         axes = self._order_axes(purpose, axes)
         if self.criteria.rules.sensitive is None or counts.statistics:
             return self._take_first(purpose, axes, partial(self._take, purpose, counts))
-        people = self.criteria.people(self.n_rows)
+        people = self.criteria.people(self.n_rows, self.allowance.people)
         floor, n = None, FIRST_LISTED
         while True:
             listed, is_all = self._list_candidates(purpose, axes, counts, floor, n)
@@ -343,7 +367,7 @@ class Splitter:
         if self.criteria.axes.is_tree[axis]:
             children = self._find_children(axis, counts)
             parts = AxisParts(axis, children.last[:-1], np.arange(len(children.last)))
-            return Candidate(parts, children.words[:, 0])
+            return Candidate(parts, children.words[:, 0], leaving=self._leaving_of(axis, children))
         sizes = np.array([one["rows"], self.n_rows - one["rows"]])
         return Candidate(AxisParts(axis, np.array([code]), np.arange(2)), sizes)
 
@@ -502,14 +526,17 @@ class Splitter:
         place = NO_INTS if bins is None else np.searchsorted(bins.edges, children.last, side="left")
         sizes = np.cumsum(children.words[:, 0])
         scratch = self._make_scratch(children.at, np.stack([sizes, sizes]), place)
-        if self.allowance:
-            leaving = leaving_of(self.criteria.grid, axis, self._cover(axis), children.branch, self.allowance)
-            scratch = scratch._replace(leaving=leaving)
+        scratch = scratch._replace(leaving=self._leaving_of(axis, children))
         n, rules = len(children.at), self.criteria.rules
-        found = BestSplit(*take_parts(axis, n, score, children.largest, bins, rules, scratch, best))
-        if scratch.leaving is not None:
-            self._stands[axis] = scratch.leaving.stands
-        return found
+        return BestSplit(*take_parts(axis, n, score, children.largest, bins, rules, scratch, best))
+
+    def _leaving_of(self, axis: int, children: Children) -> Leaving | None:
+        """Working space for children that may be left out, None if none may; which of them stand is looked up there."""
+        if not self.allowance:
+            return None
+        leaving = leaving_of(self.criteria.grid, axis, self._cover(axis), children.branch, self.allowance)
+        self._stands[axis] = leaving.stands
+        return leaving
 
     # -- selections ----------------------------------------------------------------------------------
 
@@ -624,13 +651,16 @@ class Splitter:
             threshold, branches = self._cover(axis), children.branch[stays].tolist()
             edges, sizes = children.last[stays][:-1], children.words[stays, 0].tolist()
             otherwise = int(np.argmax(sizes))
+            parts = AxisParts(
+                axis, children.last[:-1], np.where(stays, np.cumsum(stays) - 1, np.count_nonzero(stays))
+            )
         else:
             threshold, branches = int(best.code), [0, 1]
             left = counts.rows_up_to(axis, threshold)
             edges, sizes = np.array([threshold]), [left, self.n_rows - left]
             otherwise = 0  # missing is the lowest number
+            parts = AxisParts(axis, edges, np.arange(2))
         ranges = [here.child(axes, axis, threshold, branch) for branch in branches]
         if self.criteria.loss is None:
             otherwise = -1
-        allowances = self._hand_down(sizes)
-        self.result = Split(axis, threshold, branches, sizes, edges, ranges, otherwise, allowances)
+        self.result = Split(axis, threshold, branches, sizes, edges, ranges, otherwise, parts)

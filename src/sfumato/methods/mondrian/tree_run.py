@@ -32,13 +32,22 @@ from sfumato.errors import InputError, number_of
 from sfumato.kernels.nodes import Nodes
 from sfumato.kernels.spans import unpack_cells
 from sfumato.methods.groups import Grouped
+from sfumato.methods.mondrian.allowances import NOTHING, Allowance
 from sfumato.methods.mondrian.block import BLOCK_ROWS, top_levels
 from sfumato.methods.mondrian.covers import find_covers
 from sfumato.methods.mondrian.kernels.descend import Descent
 from sfumato.methods.mondrian.kernels.problem import REST
 from sfumato.methods.mondrian.leaves import DividedTree, Family, Leaf, Siblings, part_largest
 from sfumato.methods.mondrian.node_counts import SplitCriteria
-from sfumato.methods.mondrian.passes import CoverPlan, LeafPlan, SamplePlan, SummaryPlan, TreePlaces
+from sfumato.methods.mondrian.own_reference import Comparison
+from sfumato.methods.mondrian.passes import (
+    ColumnPlan,
+    CoverPlan,
+    LeafPlan,
+    SamplePlan,
+    SummaryPlan,
+    TreePlaces,
+)
 from sfumato.methods.mondrian.people import person_column
 from sfumato.methods.mondrian.people_counts import AxisParts
 from sfumato.methods.mondrian.piece import GrownPiece, GrowPiece, LargeGroup
@@ -63,9 +72,10 @@ from sfumato.methods.mondrian.subtree import (
     plan_files,
     take_subtree,
 )
+from sfumato.methods.mondrian.taken_back import NO_SPLIT, NOTHING_UNDONE, Undone, way_of
 from sfumato.methods.mondrian.tree_top import TreeTop
 from sfumato.methods.own_error import ErrorMeter, ErrorPlan
-from sfumato.methods.people import PeopleMeter, ReachedFigures
+from sfumato.methods.people import NOBODY, PeopleMeter, ReachedFigures
 from sfumato.policy.document import Policy
 from sfumato.policy.options.mondrian import ROTHKO_S, ROTHKO_T, MondrianOptions
 from sfumato.progress import Progress, no_progress
@@ -84,6 +94,7 @@ class TreeRun:
 
     Samples come from the seed ``sampling``, and so do the boxes. Rows of a group that cannot be loaded at once come in an
     order that is taken from ``random``. As many rows may be left out as the policy allows, or none if ``keeps_all``.
+    What is ``undone`` is not split, see ``own_reference``.
     """
 
     def __init__(
@@ -95,16 +106,18 @@ class TreeRun:
         random: Random,
         sampling: int = SAMPLE_SEED,
         keeps_all: bool = False,
+        undone: Undone = NOTHING_UNDONE,
         progress: Progress = no_progress,
     ) -> None:
         self.options = policy.options_for(MondrianOptions)
         progress("checking", 0, 1)
         self.problem = problem_of(table, table.axes(self.options.split_only), policy, self.options)
-        self.allowance = 0
+        self.allowance = NOTHING
         if keeps_all:
             self.problem = replace(self.problem, leaves_rows_out=False)
-        elif policy.suppress is not None:
-            self.allowance = policy.suppress.most_rows(table.n_rows)
+        else:
+            n_people = None if table.columns.person is None else table.columns.n_people
+            self.allowance = Allowance.of(policy.suppress, n_rows=table.n_rows, n_people=n_people)
         self.engine, self.room, self.counters = engine, engine.room, engine.counters
         self.refines = self.options.refines(policy.workload, table.n_rows)
         self.max_rows = min(engine.room.rows, self.options.rows_in_memory or engine.room.rows)
@@ -117,7 +130,11 @@ class TreeRun:
         self.random, self.sampling, self.progress = random, sampling, progress
         self.tree = engine.grow_tree(self.problem.axes.is_tree, is_kept=policy.keeps_recoding)
         self._criteria = SplitCriteria(self.problem)
-        self._people = PeopleMeter.of(table.columns, policy.requirements)
+        self._undone = undone
+        self._people = PeopleMeter.of(table.columns, policy.requirements, undone.published)
+        self._comparison = Comparison.of(table.columns, policy.requirements)
+        self._left_out: list[Codes] = []
+        """Rows that were left out before their part was loaded: their people, and what ``own_reference`` compares."""
         self._top = TreeTop()
         self._pieces: dict[int, int] = {}
         """The part of the written tree below each leaf of the top that was grown in memory."""
@@ -136,6 +153,26 @@ class TreeRun:
         n_splits = self._n_splits + self._top.count_splits(len(self._n_splits))
         names = [domain.attribute.name for domain in self.problem.domains]
         return dict(zip(names, n_splits.tolist(), strict=True))
+
+    def rows_left_out(self) -> Codes:
+        """What ``CountGroups`` asks of rows that were left out before their part was loaded."""
+        return np.concatenate([np.zeros((0, len(self._told_of_left_out)), dtype=np.uint32), *self._left_out])
+
+    def people_left_out(self) -> Codes:
+        """Whose each row is that was left out before its part was loaded."""
+        return NOBODY if self._people is None else self.rows_left_out()[:, 0]
+
+    @property
+    def published(self) -> Mapping[str, Ints]:
+        """How often each sensitive value counts in what is published, where that is not as in the whole table."""
+        return self._undone.published
+
+    @property
+    def _told_of_left_out(self) -> list[int]:
+        """Columns of the row matrix that must be known of rows that are left out."""
+        if self._comparison is not None:
+            return self._comparison.places
+        return [] if self._people is None else [self._people.person]
 
     def recoding(self) -> object:
         """How further rows are recoded."""
@@ -190,6 +227,7 @@ class TreeRun:
             self.refines,
             leaf.allowance,
             self.meter if self.errors else None,
+            self._undone.below.get(way_of(self._top.path(leaf.node)), NO_SPLIT),
             threads=self.engine.threads,
             progress=self._report_grown,
         )
@@ -306,7 +344,7 @@ class TreeRun:
         if splitter is None:
             return [leaf]
         split = splitter.result
-        if split is None:
+        if split is None or self._stays_whole(leaf):
             leaf.covers = splitter.covers
             return [leaf]
         children = self._top.split(
@@ -323,6 +361,10 @@ class TreeRun:
             Leaf(number, known, n_rows, siblings=siblings, allowance=allowance)
             for number, known, n_rows, allowance in each
         ]
+
+    def _stays_whole(self, leaf: Leaf) -> bool:
+        """Is the split of a leaf undone?"""
+        return bool(self._undone.top) and way_of(self._top.path(leaf.node)) in self._undone.top
 
     def _name_others(self, split: Split) -> int:
         """Which child takes what no branch names: where rows may be left out, along a hierarchy only a rest does."""
@@ -347,6 +389,9 @@ class TreeRun:
         )
         parts = self._divide(rows, places)
         for left_out in parts[len(leaves) :]:
+            if self._told_of_left_out:
+                asked = Asked([ColumnPlan(self._told_of_left_out)])
+                self._left_out += self.engine.gather(left_out, asked, stage="counting")
             self.engine.discard(left_out)
         self._count_repartition(level + 1)
         for one, own_rows in zip(leaves, parts, strict=False):
@@ -487,6 +532,7 @@ class TreeRun:
         errors: Sequence[int] = ()
         if self.meter is not None and self.errors:
             (errors,) = self.engine.gather(rows, Asked([ErrorPlan(self.meter)]), stage="counting")
+        reached, pairs = self._count_people(rows)
         work = LargeGroup(
             leaf.node,
             covers,
@@ -494,22 +540,22 @@ class TreeRun:
             self._plan_recoding(),
             {} if rows.n_rows <= self.room.rows else self._compute_statistics(rows),
             errors,
-            self._count_people(rows),
+            reached,
+            pairs,
             self._report_grown,
         )
         for part in scatter(self.engine, rows, self.random.spawn(1)[0], stage="dividing"):
             yield part, work
             work = work.next_part()
 
-    def _count_people(self, rows: Rows) -> ReachedFigures | None:
-        """What a group reaches by its people, whose rows may be in several parts; None if rows count."""
+    def _count_people(self, rows: Rows) -> tuple[ReachedFigures, Ints] | tuple[None, None]:
+        """What a group reaches by its people, whose rows may be in several parts, and its pairs; None if rows count."""
         asker, meter = self._criteria.people(rows.n_rows), self._people
         if asker is None or meter is None:
-            return None
+            return None, None
         (told,) = self.engine.gather(rows, Asked([asker.plan(AxisParts.whole())]), stage="counting")
-        return ReachedFigures.of(
-            meter.measure_counts(told.n_people, told.values, told.moments), told.n_people
-        )
+        achieved = meter.measure_counts(told.n_people, told.values, told.moments)
+        return ReachedFigures.of(achieved, told.n_people), told.values[0]
 
     def _compute_statistics(self, rows: Rows) -> Mapping[str, pa.Scalar]:
         if not OneGroup(self.policy).columns:

@@ -19,7 +19,7 @@ from sfumato.engines.protocol import Asked, Block, EncodedTable, Engine, Loaded,
 from sfumato.errors import InputError
 from sfumato.methods.groups import Chunk, Grouped, LossMeter, Ready
 from sfumato.methods.own_error import ErrorMeter, ErrorPlan
-from sfumato.methods.people import PeopleMeter, ReachedFigures
+from sfumato.methods.people import NOBODY, PeopleMeter, ReachedFigures
 from sfumato.methods.specialization.best_score import BestScore
 from sfumato.methods.specialization.column_counts import ColumnPlan
 from sfumato.methods.specialization.gains import Gains
@@ -104,6 +104,15 @@ class GridRun:
 
     def n_splits(self) -> dict[str, int]:
         return self.recoding().n_splits()
+
+    @property
+    def published(self) -> dict[str, NDArray[np.int64]]:
+        """All rows are."""
+        return {}
+
+    def people_left_out(self) -> NDArray[np.uint32]:
+        """Nobody's rows: those of all groups come to a work."""
+        return NOBODY
 
     def _find_at_once(self, rule: GroupRule) -> Grouped:
         """Rows that are held while they are divided."""

@@ -62,8 +62,6 @@ class MethodOptions(Part):
     """May a policy say what ranges of numbers are narrowed to, and how rests are labelled?"""
     may_leave_rows_out: ClassVar[bool] = False
     """May a policy let rows be left out?"""
-    counts_people_left_out: ClassVar[bool] = False
-    """May rows be left out where groups count people?"""
     promises_itself: ClassVar[bool] = False
     """May a policy leave out its requirements?"""
 

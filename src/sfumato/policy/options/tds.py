@@ -27,7 +27,6 @@ class TdsOptions(MethodOptions):
     name: ClassVar[str] = "tds"
     shares_cuts: ClassVar[bool] = True
     may_leave_rows_out: ClassVar[bool] = True
-    counts_people_left_out: ClassVar[bool] = True
 
     def object_to_unit(self, unit: Unit) -> str | None:  # noqa: ARG002 - every method is asked
         return None

@@ -29,7 +29,7 @@ from sfumato.methods.mondrian.kernels.leave_out import (
     hand_down,
     order_standing,
 )
-from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first
+from sfumato.methods.mondrian.kernels.loss import choose_by_loss, is_in_first, may_pay
 from sfumato.methods.mondrian.kernels.problem import (
     BLOCK,
     CHILDREN,
@@ -37,7 +37,9 @@ from sfumato.methods.mondrian.kernels.problem import (
     HIGH,
     IS_EXACT,
     LOW,
+    PEOPLE,
     REST,
+    ROWS,
     THRESHOLD,
 )
 from sfumato.methods.mondrian.kernels.rules import is_sample, part_holds
@@ -241,9 +243,11 @@ def lengthen(stack, bounds, allowed, n):
     for node in range(stack.shape[0]):
         new_stack[node] = stack[node]
         copy_bounds(bounds[node], new_bounds[node])
-    new_allowed = np.zeros(allowed.shape[0] + n if allowed.shape[0] > 0 else 0, dtype=np.int64)
+    new_allowed = np.zeros(
+        (allowed.shape[0] + n if allowed.shape[0] > 0 else 0, allowed.shape[1]), dtype=np.int64
+    )
     for node in range(allowed.shape[0]):
-        new_allowed[node] = allowed[node]
+        new_allowed[node, ROWS], new_allowed[node, PEOPLE] = allowed[node, ROWS], allowed[node, PEOPLE]
     return new_stack, new_bounds, new_allowed
 
 
@@ -429,21 +433,24 @@ def split_by_loss(part, bounds, node, nodes, n_nodes, grid, targets, rules, loss
 def take_allowance(allowed, depth, leaving):
     """The allowance of the open node that comes next is that of the node being split."""
     if leaving is not None:
-        leaving.allowance[0] = allowed[depth]
+        leaving.allowance[ROWS], leaving.allowance[PEOPLE] = allowed[depth, ROWS], allowed[depth, PEOPLE]
 
 
 @inner(borrows=True)
-def share_allowance(part, nodes, n_nodes, m, leaving):
+def share_allowance(part, nodes, n_nodes, m, rules, leaving, scratch):
     """Hand down what a split of these rows into the last m nodes has left of its allowance."""
     if leaving is not None:
-        hand_down(np.int64(part.shape[0]), nodes, n_nodes - m, m, leaving)
+        hand_down(part, nodes, n_nodes - m, m, rules, leaving, scratch)
 
 
 @inner(borrows=True)
 def open_allowance(allowed, depth, child, leaving):
     """The allowance of a child, which is an open node now."""
     if leaving is not None:
-        allowed[depth] = leaving.share[child]
+        allowed[depth, ROWS], allowed[depth, PEOPLE] = (
+            leaving.share[ROWS, child],
+            leaving.share[PEOPLE, child],
+        )
 
 
 @kernel
@@ -459,7 +466,7 @@ def fill_subtree(
                                           they stand in ``rows``; COVER, the hierarchy node that covers the rows on a
                                           tree attribute; IS_EXACT, are low and high those of the rows?
                                           bounds[0] is node 0; with ``once`` its children's, the last one first
-    allowed  (capacity,)          IN+OUT  how many rows each of them may leave out; no room without scratch.leaving
+    allowed  (capacity, 2)        IN+OUT  what each of them may leave out; no room without scratch.leaving
     least_gain                            Median takes the splits that gain less; None: it takes none
     targets  Targets or None      IN      None: Median takes all
     cells    Cells or None        IN      None: targets are scored over parts as they are
@@ -489,6 +496,8 @@ def fill_subtree(
                 part, codes, node, nodes, n_nodes, axis, code, here[COVER, axis], grid, rules, scratch
             )
         else:
+            if not may_pay(end - start, rules.least_rows, here, grid, loss, scratch.leaving):
+                continue
             axis, m, border = split_by_loss(
                 part, here, node, nodes, n_nodes, grid, targets, rules, loss, table, scratch
             )
@@ -497,7 +506,7 @@ def fill_subtree(
         if depth + m > stack.shape[0]:
             stack, bounds, allowed = lengthen(stack, bounds, allowed, stack.shape[0] + m)
         n_nodes += m
-        share_allowance(part, nodes, n_nodes, m, scratch.leaving)
+        share_allowance(part, nodes, n_nodes, m, rules, scratch.leaving, scratch)
         for child in range(n_nodes - 1, n_nodes - m - 1, -1):
             stack[depth] = child
             open_allowance(allowed, depth, child - (n_nodes - m), scratch.leaving)

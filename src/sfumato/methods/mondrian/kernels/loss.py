@@ -45,8 +45,8 @@ from sfumato.methods.mondrian.kernels.frequency import (
     unpack,
     words_of_several,
 )
-from sfumato.methods.mondrian.kernels.leave_out import allowance_of
-from sfumato.methods.mondrian.kernels.people import fill_between_limits, people_on_both_sides
+from sfumato.methods.mondrian.kernels.leave_out import allowance_of, few_people_in_rest, few_people_outside
+from sfumato.methods.mondrian.kernels.people import fill_between_limits, people_within
 from sfumato.methods.mondrian.kernels.people_parts import are_few_to_look_at, fill_stands_of_people
 from sfumato.methods.mondrian.kernels.problem import (
     CHILDREN,
@@ -251,6 +251,22 @@ def pays(gain, n_left, n, row_price):
     if np.float64(n_left) * np.float64(row_price) > 1.001 * UNIT * np.float64(n):
         return False  # no split gains as much, and the product might not fit
     return gain > n_left * row_price
+
+
+@inner(borrows=True)
+def may_pay(n, least_rows, bounds, grid, loss, leaving):
+    """May a node of so many rows be split? With too few for two groups it must leave a row out, and that must pay.
+
+    bounds   (4, axes) see ``fill_subtree``   IN
+    """
+    if leaving is None or n >= 2 * least_rows:
+        return True
+    for axis in range(grid.axis.shape[0]):
+        if grid.axis[axis].is_tree and grid.axis[axis].may_split:
+            top = grid.node[bounds[COVER, axis]]
+            if (n - 1) * loss.axis[axis].price * (top.high - top.low - 1) > loss.row:
+                return True
+    return False
 
 
 @inner(borrows=True)
@@ -465,11 +481,15 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
     """Do both parts of a division in two satisfy the requirement, but for one left out? By the rows themselves."""
     key, n, axis = scratch.key, part.shape[0], split.axis
     has_missing = grid.axis[axis].least_code > 0
+    low, high = np.int64(has_missing and not goes_left), split.number + 1
+    if split.kind != THRESHOLD:
+        low, high = grid.node[split.number].low, grid.node[split.number].high
+    if split.n_left > 0 and not few_people_outside(
+        part, axis, low, high, rules.sensitive, scratch.leaving, scratch
+    ):
+        return False
     if has_only_people(rules.sensitive):
-        low, high = np.int64(has_missing and not goes_left), split.number + 1
-        if split.kind != THRESHOLD:
-            low, high = grid.node[split.number].low, grid.node[split.number].high
-        return two_parts_have_people(part, axis, low, high, rules.sensitive, scratch)
+        return two_parts_have_people(part, axis, low, high, split.n_left > 0, rules.sensitive, scratch)
     first, after = np.int64(0), np.int64(n)
     for i in range(n):
         if is_in_first(np.int64(part[i, axis]), split, goes_left, has_missing, grid):
@@ -484,11 +504,14 @@ def two_parts_hold(part, split, goes_left, grid, rules, scratch):
 
 
 @inner(borrows=True)
-def two_parts_have_people(part, axis, low, high, sensitive, scratch):
-    """Do the rows with a code from ``low`` up to ``high`` have enough people, and the others, too?"""
+def two_parts_have_people(part, axis, low, high, leaves_rest, sensitive, scratch):
+    """Have the rows with a code from ``low`` up to ``high`` enough people, and the others, unless they are left out?"""
     if sensitive is None:
         return True
-    return people_on_both_sides(part, axis, low, high, sensitive.people, scratch.stamps)
+    people, stamps = sensitive.people, scratch.stamps
+    return people_within(part, axis, low, high, True, people, stamps) and (
+        leaves_rest or people_within(part, axis, low, high, False, people, stamps)
+    )
 
 
 @inner(borrows=True)
@@ -657,7 +680,10 @@ def choose_on_axis(part, axis, m, bounds, grid, targets, rules, sensitive, loss,
         top = cover(grid, top, scratch.code[0], scratch.code[m - 1])
     rest_holds = fill_stands(part, axis, top, m, grid, rules, sensitive, scratch)
     all_stay = rest_holds and (loss.has_rest or all_stand(top, m, grid, scratch))
-    if all_stay or allowance_of(scratch.leaving) > 0:
+    if all_stay or (
+        allowance_of(scratch.leaving) > 0
+        and few_people_in_rest(part, axis, top, grid, sensitive, scratch.leaving, scratch)
+    ):
         best = take_all_children(
             axis, top, m, n, node, not all_stay, grid, targets, loss, table, scratch, best
         )

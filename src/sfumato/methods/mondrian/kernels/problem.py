@@ -315,22 +315,28 @@ class BestSplit(NamedTuple):
     largest: int  # rows of its largest part
 
 
+ROWS, PEOPLE = range(2)
+"""Entries of an allowance: rows that may be left out, and people whose rows these are."""
+
+
 class Leaving(NamedTuple):
     """Working space of splits that may leave rows out, see ``kernels.leave_out``."""
 
-    allowance: NDArray[np.int64]  # (1,) rows that the node being split may leave out
+    allowance: NDArray[np.int64]  # (2,) what the node being split may leave out
     gain: NDArray[np.int64]  # (children,) leaves that each child in use has less than the node
     loss: NDArray[np.int64]  # (1,) what a row left out could lose, in leaves
     stands: NDArray[np.bool_]  # (children,) does each child in use satisfy the requirement?
-    share: NDArray[np.int64]  # (children,) allowances that are handed down
+    share: NDArray[np.int64]  # (2, children) allowances that are handed down
+    size: NDArray[np.int64]  # (children,) rows of each, or people
     key: NDArray[np.int64]  # (children,)
 
 
 def new_leaving(n_children: int) -> Leaving:
     """Working space for splits into at most so many children."""
-    gain, share, key = np.zeros((3, n_children), dtype=np.int64)
-    allowance, loss = np.zeros((2, 1), dtype=np.int64)
-    return Leaving(allowance, gain, loss, np.zeros(n_children, dtype=np.bool_), share, key)
+    gain, size, key = np.zeros((3, n_children), dtype=np.int64)
+    share = np.zeros((2, n_children), dtype=np.int64)
+    allowance, loss = np.zeros(2, dtype=np.int64), np.zeros(1, dtype=np.int64)
+    return Leaving(allowance, gain, loss, np.zeros(n_children, dtype=np.bool_), share, size, key)
 
 
 class Scratch(NamedTuple):

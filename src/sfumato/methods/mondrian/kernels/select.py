@@ -250,7 +250,7 @@ def split_for_queries(rows, nodes, bounds, region, by_loss, queries, grid, rules
         return np.int64(1)
     m, border = divide(part, None, 0, nodes, np.int64(1), axis, code, here[COVER, axis], grid, rules, scratch)
     if leaving is not None:
-        hand_down(np.int64(part.shape[0]), nodes, np.int64(1), m, leaving)
+        hand_down(part, nodes, np.int64(1), m, rules, leaving, scratch)
     if not grid.axis[axis].is_tree:
         nodes[0].threshold = code
     if by_loss:
