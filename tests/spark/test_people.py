@@ -152,3 +152,36 @@ def test_spark_finds_groups_with_fewer_rows_than_there_must_be_people(spark: Any
     said = {check.claim: (check.mark, check.detail) for check in found}
     assert said == {check.claim: (check.mark, check.detail) for check in usual}
     assert said["3-anonymity holds"][0] == said["entropy 1.5-diversity of 'ill' holds"][0] == "FAIL"
+
+
+def rare_stays() -> pa.Table:
+    """The same stays, where every sixtieth is of an area that hardly anybody else is from."""
+    rows = stays()
+    zips = np.array(rows["zip"].to_pylist())
+    zips[::60] = [f"{6 + at % 4}{at:02}" for at in range(len(zips[::60]))]
+    return rows.set_column(rows.column_names.index("zip"), "zip", pa.array(zips))
+
+
+CLOSE = MONDRIAN.replace("]\n", ", t-closeness: {t: 0.2, of: disease}]\n")
+LEAVING = {
+    "people": (MONDRIAN, "criterion: median, rest: false", True),
+    "people with rests": (MONDRIAN, "refine: none", True),
+    "people close to what is published": (CLOSE, "criterion: median, rest: false", True),
+    "rows close to what is published": (CLOSE, "criterion: median, rest: false", False),
+}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_the_same_rows_are_left_out_of_groups_of_people(name: str, spark: Any, tmp_path: Any) -> None:
+    pq.write_table(rare_stays(), tmp_path / "stays.parquet", row_group_size=400)
+    asked, options, counts_people = LEAVING[name]
+    policy = Policy.parse(
+        asked.replace("require:", "  who: {role: identifier}\nrequire:")
+        + f"method: {{mondrian: {{{options}, rows-in-memory: 400}}}}\nsuppress: {{at-most: 5%}}\n"
+        + ("unit: who\n" if counts_people else "unit: row\n")
+    )
+    found = sf.publish(tmp_path / "stays.parquet", policy, engine="spark", seed=1)
+    here = sf.publish(tmp_path / "stays.parquet", policy, engine="memory", seed=1)
+    assert rows_of(found) == rows_of(here)
+    assert found.certificate.claims == here.certificate.claims
+    assert name == "people with rests" or found.certificate.claims.suppressed > 0
