@@ -14,9 +14,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.schema import Role
-from sfumato.policy.unit import Unit
 from sfumato.profiling import trial
 from sfumato.profiling.draft import People, PolicyDraft, Trial
 from sfumato.profiling.guess import Guess, percent, with_coarsest, with_ranges
@@ -91,11 +89,7 @@ def _find_people(guesses: list[Guess]) -> People | None:
     if not numbers:
         return None
     chosen = max(numbers, key=lambda found: (found.hint.is_person, found.facts.n_distinct))
-    objection = ""
-    if MondrianOptions().object_to_unit(Unit(chosen.name)):
-        objection = "the method cannot count people yet"
-    elif chosen.facts.n_missing:
-        objection = "it is missing in some rows, and nobody knows whose these are"
+    objection = "it is missing in some rows, and nobody knows whose these are" if chosen.facts.n_missing else ""
     return People(chosen.name, chosen.facts.n_distinct, objection)
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.policy.options.mondrian import MondrianOptions
 from sfumato.policy.schema import Kind, Role
 from sfumato.profiling import trial
 from sfumato.profiling.draft import Trial
@@ -274,38 +273,20 @@ def stays(**columns):
     return pa.table({"age": [str(20 + i // 4 % 50) for i in range(N)], "ward": random_column(4), **columns})
 
 
-@pytest.fixture
-def counts_people(monkeypatch):
-    """As it will be where the method counts people."""
-    monkeypatch.setattr(MondrianOptions, "object_to_unit", lambda _, __: None)
-    monkeypatch.setattr(
-        trial,
-        "share_of_stars",
-        lambda sample, policy: dict.fromkeys(policy.schema.names(Role.QUASI_IDENTIFIER), 0.0),
-    )
-
-
-def test_unit_is_drafted_where_a_number_of_people_repeats(counts_people):
+def test_unit_is_drafted_where_a_number_of_people_repeats():
     draft = profile(stays(patient_no=[f"{1000 + i // 4}" for i in range(N)]))
     assert draft.policy().unit.column == "patient_no"
     assert "\nunit: patient_no\n" in draft.to_yaml()
     assert "at least 5 people" in draft.to_yaml()
 
 
-def test_unit_is_a_comment_where_the_method_refuses_it(monkeypatch):
-    monkeypatch.setattr(MondrianOptions, "object_to_unit", lambda _, __: "no")
-    draft = profile(stays(patient_no=[f"{1000 + i // 4}" for i in range(N)]))
-    assert draft.policy().unit is None
-    assert "\n# unit: patient_no\n" in draft.to_yaml()
-
-
-def test_unit_is_a_comment_where_it_is_missing_in_some_rows(counts_people):
+def test_unit_is_a_comment_where_it_is_missing_in_some_rows():
     draft = profile(stays(patient_no=[None if i == 7 else f"{1000 + i // 4}" for i in range(N)]))
     assert draft.policy().unit is None
     assert "it is missing in some rows" in " ".join(draft.to_yaml().split("\n# "))
 
 
-def test_names_that_repeat_and_numbers_that_do_not_are_no_unit(counts_people):
+def test_names_that_repeat_and_numbers_that_do_not_are_no_unit():
     names = [
         f"{given} {family}"
         for given, family in itertools.product(("Anna", "Paul"), ("Berg", "Vogt", "Kaya", "Roth"))
@@ -317,14 +298,14 @@ def test_names_that_repeat_and_numbers_that_do_not_are_no_unit(counts_people):
     assert draft.people is None
 
 
-def test_a_number_of_persons_comes_before_another_that_repeats(counts_people):
+def test_a_number_of_persons_comes_before_another_that_repeats():
     table = stays(
         patient_id=[f"{1000 + i // 4}" for i in range(N)], serialno=[f"{5000 + i // 2}" for i in range(N)]
     )
     assert profile(table).people.name == "patient_id"
 
 
-def test_fewer_people_than_k_are_asked_for_as_many_as_there_are(counts_people):
+def test_fewer_people_than_k_are_asked_for_as_many_as_there_are():
     table = stays(patient_id=[f"P{i % 4}" for i in range(N)])
     assert [requirement.as_policy() for requirement in profile(table).policy().requirements] == [
         {"k-anonymity": 4}
