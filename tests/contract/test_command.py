@@ -942,7 +942,7 @@ def test_the_demo_runs_twice_and_touches_no_foreign_folder(sfumato, here):
     assert (done.code, done.err) == (0, "")
     assert "10,000 rows in" in done.out
     assert "verified" in done.out
-    for path in re.findall(r"sfumato-demo/[a-z/.]+", done.out):
+    for path in re.findall(r"sfumato-demo/[a-z/.-]+", done.out):
         assert (here / path).exists(), path
     first = contents(here / "sfumato-demo" / "release")
     assert sorted(first) == PIECES

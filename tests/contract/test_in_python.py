@@ -158,7 +158,7 @@ REPRS = {
     "release": r"<Release of 300 rows in \d+ groups: 5-anonymity>",
     "certificate": r"<Certificate of 300 rows in \d+ groups: k-anonymity: 5>",
     "policy": r"<Policy for 5 columns: 5-anonymity, by mondrian>",
-    "evaluation": r"<Evaluation of readmitted: 3 scores, tested on 2 folds>",
+    "evaluation": r"<Evaluation of readmitted: 9 scores, tested on 2 folds>",
     "comparison": r"<Comparison of 2 settings of k: 1 can be met>",
     "draft": r"<Draft of a policy for 300 rows: \d+ quasi-identifiers, .*>",
     "private draft": r"<Draft of a private policy for 300 rows: \d+ quasi-identifiers, .*>",

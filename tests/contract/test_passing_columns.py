@@ -74,7 +74,7 @@ def test_a_column_by_which_some_rows_are_alone_is_named():
     (notice,) = [notice for notice in release.notices if "'x'" in notice]
     assert notice == "'x' is published as it is, and 10.0% of the rows have a value that no other row has."
     assert release.certificate.figures["passes"] == {"alone": {"x": 0.1}}
-    assert "<bdi>x</bdi> 10.0%" in (release.report or "")
+    assert "<bdi>x</bdi> 10.0 %" in (release.report or "")
 
 
 def test_numbers_that_a_variance_or_a_regression_is_about_are_named():
@@ -100,7 +100,7 @@ def test_an_identifier_that_repeats_is_said_until_the_owner_knows():
     release = sf.publish(table(id=twice), policy())
     assert any("'id': an identifier has values" in notice for notice in release.notices)
     assert release.certificate.figures["passes"] == {"repeats": {"id": 1.0}}
-    assert "<bdi>id</bdi> (100.0% of the rows)" in (release.report or "")
+    assert "<bdi>id</bdi> (100.0 % of the rows)" in (release.report or "")
     known = sf.publish(table(id=twice), {**policy(), "unit": "row"})
     assert not [notice for notice in known.notices if "'id'" in notice]
     assert "passes" not in known.certificate.figures

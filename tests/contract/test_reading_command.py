@@ -11,7 +11,7 @@ POLICY = """\
 attributes:
   age:   {role: quasi-identifier, type: number}
   born:  {role: quasi-identifier, type: date}
-  größe: {role: other, type: number}
+  größe: {role: other, type: number, passes: unique}
   stadt: {role: sensitive}
 require: [k-anonymity: 5]
 method: {mondrian: {variant: paper}}

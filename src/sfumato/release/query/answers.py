@@ -96,11 +96,12 @@ def select(release: QueriedRelease, where: str) -> pa.Table:
 
 def _boxes_of(release: QueriedRelease, rows: pa.Table, names: Sequence[str]) -> Any:
     """What says which boxes these columns have: the recoding, or the labels where each row has a box of its own."""
-    form, utility = release.policy.method.form, release.certificate.claims.utility
+    form = release.policy.method.form
     if form not in (Form.BOXES, Form.SAMPLE):
         return release.recoding
     if form is Form.SAMPLE:  # missing is part of every declared domain
         return LabelledBoxes.of(rows, release.policy, names, names)
+    utility = release.certificate.claims.utility
     return LabelledBoxes.of(rows, release.policy, names, () if utility is None else utility.missing)
 
 
