@@ -48,7 +48,7 @@ attributes:
   zip: {{role: quasi-identifier, {zips}}}
   sex: {{role: quasi-identifier, values: [f, m]}}
   ill: {{role: other}}
-  row: {{role: other, type: number}}
+  row: {{role: other, type: number, passes: unique}}
 require: [k-anonymity: 3]
 output: {{numbers: boxes}}
 {task}{options}

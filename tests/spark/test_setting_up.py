@@ -133,6 +133,7 @@ def test_a_server_of_spark_connect_that_does_not_answer_is_named_without_its_tok
 
 
 GONE = """
+import os
 import sys
 from sfumato.engines.spark.jobs import count_slots
 from sfumato.errors import InputError
@@ -143,7 +144,8 @@ session.client.set_retry_policies([])
 try:
     count_slots(session)
 except InputError as error:
-    print(error)
+    print(error, flush=True)
+os._exit(0)  # grpc now and then waits for itself if a channel is closed while Python ends
 """
 
 
