@@ -87,7 +87,7 @@ def test_with_a_unit_no_more_people_lose_a_row_than_may(sfumato, here, towns):
         assert certificate["claims"]["people"] == 160 - n_left
         done = sfumato("verify", "out", "--table", "towns.csv")
         assert done.code == 0
-        assert f"ok    {n_left} of 160 people have a row that was left out\n" in done.out
+        assert f"ok    {n_left} of 160 people lost a row\n" in done.out
 
 
 def test_the_raw_table_is_only_for_releases_that_need_it(sfumato, here, towns):

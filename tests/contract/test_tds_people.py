@@ -134,7 +134,7 @@ def test_what_is_in_no_piece_is_left_out_by_apply_and_counted(sfumato, here, lef
 def test_verify_counts_the_people_who_were_left_out(sfumato, here, left_out):
     done = sfumato("verify", left_out, "--table", "stays.parquet")
     assert done.code == 0, done.err
-    assert "have a row that was left out" in done.out
+    assert "people lost a row" in done.out
     edit_certificate(left_out, lambda document: document["claims"].update(suppressed=1))
     assert sfumato("verify", left_out, "--table", "stays.parquet").code == 1
 

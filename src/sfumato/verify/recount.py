@@ -106,7 +106,7 @@ def _recount_left_out(is_left: Flags, person: Ints | None, suppress: Suppress) -
         n_people = len(np.unique(person[is_left]))
         whole = len(np.unique(person))
         of_people = number_of(whole, "person", "people")
-        yield check(f"{n_people:,} of {of_people} have a row that was left out", n_people, whole)
+        yield check(f"{n_people:,} of {of_people} lost a row", n_people, whole)
 
 
 def _recount_people(

@@ -181,14 +181,14 @@ class GridRun:
         errors = [] if self.meter is None else [ErrorPlan(self.meter)]
         people = [] if self.people is None else [PersonPlan(self.people.person, self.people.n_people)]
         if not errors and not people:
-            return LargeCell((), 0, None)
+            return LargeCell((), rows.n_rows, 0, None)
         found: list[Any] = self.engine.gather(rows, Asked([*errors, *people]))
         if self.people is None:
-            return LargeCell(found[0], 0, None)
+            return LargeCell(found[0], rows.n_rows, 0, None)
         n_people = np.array([found[-1]])
         nothing = np.zeros((1, 0), dtype=np.int64)
         reached = ReachedFigures.of(self.people.measure_counts(n_people, nothing, nothing), n_people)
-        return LargeCell(found[0] if errors else (), found[-1], reached)
+        return LargeCell(found[0] if errors else (), rows.n_rows, found[-1], reached)
 
     def _gains(self, rows: Rows) -> Gains:
         """What specializations gain, from counts of columns: one pass."""
@@ -237,16 +237,17 @@ class GridPart(NamedTuple):
 
 
 class LargeCell(NamedTuple):
-    """What is known of a cell whose rows come in several parts: errors, people, and what it reaches by these."""
+    """What is known of a cell whose rows come in several parts: errors, rows, people, and what it reaches by these."""
 
     errors: Sequence[int]
+    n_rows: int
     n_people: int
     reached: ReachedFigures | None
 
     def of_no_group(self) -> LargeCell:
         """The same for a further part of its rows, which counts as no group."""
         reached = None if self.reached is None else self.reached._replace(n_groups=0)
-        return LargeCell([0] * len(self.errors), self.n_people, reached)
+        return self._replace(errors=[0] * len(self.errors), reached=reached)
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,8 +318,9 @@ class FindCells:
 
     def _stand(self, rows: Codes, size: Ints) -> NDArray[np.bool_]:
         """Which of the cells are published; ``rows`` are those of one after the other."""
-        if self.told is not None:  # its rows alone are more than any k
-            return np.array([self.rule.person is None or self.told.n_people >= self.rule.k])
+        if self.told is not None:
+            n = self.told.n_rows if self.rule.person is None else self.told.n_people
+            return np.array([n >= self.rule.k])
         if self.rule.person is None:
             return size >= self.rule.k
         group = np.repeat(np.arange(len(size)), size)
