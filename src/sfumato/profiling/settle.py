@@ -89,7 +89,9 @@ def _find_people(guesses: list[Guess]) -> People | None:
     if not numbers:
         return None
     chosen = max(numbers, key=lambda found: (found.hint.is_person, found.facts.n_distinct))
-    objection = "it is missing in some rows, and nobody knows whose these are" if chosen.facts.n_missing else ""
+    objection = (
+        "it is missing in some rows, and nobody knows whose these are" if chosen.facts.n_missing else ""
+    )
     return People(chosen.name, chosen.facts.n_distinct, objection)
 
 
