@@ -7,21 +7,14 @@ the program.
 
 from __future__ import annotations
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from blocks import read_by
 from rest_tables import covers_label, covers_number, random_table, satisfies
-from tree_runs import Groups, grown_by_run, scan
+from tree_runs import grown_here, grown_on_disk
 
 import sfumato as sf
-from sfumato.engines.disk import DiskEngine
-from sfumato.engines.engine import Resources
-from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.methods.mondrian import tree_run
-from sfumato.table.opening import open_table
-from sfumato.table.spill import Spill
 
 N_TABLES, IN_A_BATCH = 500, 25
 FEW = Room(1 << 30, 6, 200)
@@ -30,19 +23,6 @@ ROOMS = {"none": FEW, "list": Room(1 << 30, 100, 200, row_bytes=1 << 20)}
 """What becomes of the groups of the tree (``refine``), and the room of engines: a list needs all rows of its block."""
 BLOCK = 15
 """Rows of a block, so that a table has several lists."""
-
-
-def grown_here(table: pa.Table, policy: sf.Policy, room: Room | None = None) -> Groups:
-    engine = MemoryEngine(room, threads=1)
-    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
-
-
-def grown_on_disk(table: pa.Table, policy: sf.Policy, room: Room) -> Groups:
-    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
-        read_by(patch, 7)
-        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
-        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
-        return grown_by_run(encoded, policy, engine)
 
 
 @pytest.mark.parametrize("refine", ROOMS)

@@ -9,19 +9,15 @@ from fractions import Fraction
 from typing import Any
 
 import naive_rest
-import pyarrow as pa
 import pytest
 import rest_cases as rests
-from blocks import read_by
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import Case, reachable_cases
 from rest_tables import RandomTable, random_table
-from tree_runs import Groups, grown_by_run, grown_in_memory, ordered, scan
+from tree_runs import Groups, grown_by_run, grown_here, grown_in_memory, grown_on_disk, ordered, scan
 
 import sfumato as sf
-from sfumato.engines.disk import DiskEngine
-from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.methods.mondrian import tree_run
@@ -30,7 +26,6 @@ from sfumato.policy.requirements import TCloseness
 from sfumato.policy.suppress import Suppress
 from sfumato.policy.workload import Classify
 from sfumato.table.opening import open_table
-from sfumato.table.spill import Spill
 
 SHARES = st.sampled_from([Fraction(share, 100) for share in (5, 10, 20, 40, 100)])
 
@@ -106,19 +101,6 @@ def suppressing_table(number: int, refine: str) -> tuple[RandomTable, dict[str, 
     workload = case.policy["workload"] if case.policy["workload"] == [{"classify": "class"}] else []
     policy = {**case.policy, "workload": workload, "suppress": {"at-most": share}}
     return case, policy, int(Fraction(share[:-1]) / 100 * len(case.rows))
-
-
-def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:
-    engine = MemoryEngine(room, threads=1)
-    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
-
-
-def grown_on_disk(table: pa.Table, policy: Policy, room: Room) -> Groups:
-    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
-        read_by(patch, 7)
-        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
-        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
-        return grown_by_run(encoded, policy, engine)
 
 
 @pytest.mark.parametrize("first", range(0, N_TABLES, IN_A_BATCH))

@@ -13,18 +13,14 @@ import mondrian_cases as published
 import pyarrow as pa
 import pytest
 import rest_cases as rests
-from blocks import read_by
 from hypothesis import event, given, settings
 from hypothesis import strategies as st
 from mondrian_cases import cut
 from naive_people import MondrianOfPeople, people_satisfy
-from tree_runs import Groups, grown_by_run, ordered, scan, with_numbers
+from tree_runs import grown_here, grown_on_disk, ordered, with_numbers
 from unit_tables import PERSON, PeopleTable, people_table
 
 import sfumato as sf
-from sfumato.engines.disk import DiskEngine
-from sfumato.engines.engine import Resources
-from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Room
 from sfumato.methods.mondrian import tree_run
 from sfumato.policy.document import Policy
@@ -33,8 +29,6 @@ from sfumato.policy.schema import Attribute, Role, Schema
 from sfumato.policy.suppress import Suppress
 from sfumato.policy.unit import Unit
 from sfumato.policy.workload import Classify
-from sfumato.table.opening import open_table
-from sfumato.table.spill import Spill
 
 SHARES = st.sampled_from([Fraction(share, 100) for share in (10, 20, 40, 60, 100)])
 WORKLOADS = st.sampled_from([[], [], [Classify("class")]])
@@ -63,19 +57,6 @@ def with_people(
     suppress = {"at-most": str(Suppress(share))}
     table = table.append_column(PERSON, pa.array([f"p{person}" for person in people]))
     return table, Policy.from_dict({**policy, "attributes": attributes, "unit": PERSON, "suppress": suppress})
-
-
-def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:
-    engine = MemoryEngine(room, threads=1)
-    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
-
-
-def grown_on_disk(table: pa.Table, policy: Policy, room: Room) -> Groups:
-    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
-        read_by(patch, 7)
-        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
-        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
-        return grown_by_run(encoded, policy, engine)
 
 
 # ---- the naive twins -------------------------------------------------------------------------------

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
+from blocks import read_by
 from growing import UncheckedPolicy
 from mondrian_cases import Case, boxes_of, members_of
 
+from sfumato.engines.disk import DiskEngine
 from sfumato.engines.engine import Resources
 from sfumato.engines.memory import MemoryEngine
 from sfumato.engines.protocol import Engine, Room
@@ -27,6 +30,7 @@ from sfumato.policy.suppress import Suppress
 from sfumato.randomness import seeded
 from sfumato.table.opening import open_table
 from sfumato.table.source import Source
+from sfumato.table.spill import Spill
 
 Groups = list[tuple[Any, list[int]]]
 
@@ -82,3 +86,18 @@ def grown_in_memory(case: Case, engine: MemoryEngine, suppress: Suppress | None 
     """The groups that a run finds on an engine that has the rows at hand."""
     table, policy = with_numbers(case, suppress)
     return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
+
+
+def grown_here(table: pa.Table, policy: Policy, room: Room | None = None) -> Groups:
+    """The groups of a table in memory; from counts where there is little ``room``."""
+    engine = MemoryEngine(room, threads=1)
+    return grown_by_run(scan(open_table(table), policy, engine.room), policy, engine)
+
+
+def grown_on_disk(table: pa.Table, policy: Policy, room: Room) -> Groups:
+    """The groups of a table that is read seven rows at a time and lies on disk."""
+    with pytest.MonkeyPatch.context() as patch, Spill() as spill:
+        read_by(patch, 7)
+        encoded = scan(open_table(table), policy, room, Resources(spill=spill, memory=1 << 24))
+        engine = DiskEngine(spill, encoded.layout, room, writer_bytes=1 << 12, threads=1)
+        return grown_by_run(encoded, policy, engine)

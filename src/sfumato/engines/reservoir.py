@@ -92,7 +92,7 @@ class Reservoir(Generic[Rows]):
             self._bound = min(self._bound, max(int(_first_too_great(keys, self.size)), 1) - 1)
         kept = np.flatnonzero(
             keys <= np.uint64(self._bound)
-        )  # owners of whom another sample had too many rows are out
+        )  # who had too many rows in another sample is out
         if len(kept) < len(keys):
             keys, numbers = keys[kept], numbers[kept]
             self._keep(kept)
